@@ -74,6 +74,26 @@ def is_in_range(
     return _Ranges(natural).are_in_range(buffer, indices, _known_names(kernel))
 
 
+def premises_of(
+    kernel: Kernel, accesses: Iterable[tuple[str, tuple[Expr, ...]]], divisors: Iterable[Expr]
+) -> frozenset[Size] | None:
+    """The sizes that are 0 or more if accesses are in range and divisors positive.
+
+    `None` where indices or divisors may be any number. Symbols are those of `conditions`.
+    """
+    ranges, names, premises = _Ranges(frozenset()), _known_names(kernel), set[Size]()
+    lowest = [(e, 1, None) for e in divisors]
+    lowest += [(e, 0, ranges.extent(x, axis)) for x, at in accesses for axis, e in enumerate(at)]
+    for e, low, end in lowest:
+        value = ranges.interval(e, names)
+        if value is None:
+            return None
+        premises |= {sizes.subtract(value.low, low), *value.premises}
+        if end is not None:
+            premises.add(sizes.subtract(sizes.subtract(end, 1), value.high))
+    return frozenset(premises)
+
+
 _Names = dict[str, Interval | None]
 """Intervals of the names of a body; `None` or no entry for a name that may be any number."""
 
@@ -134,7 +154,7 @@ class _Ranges:
         return self._body(f.body, dict(zip(names, values, strict=False)), types)
 
     def _collect_call(self, e: nodes.Call, names: _Names) -> None:
-        values = [self._interval(a, names) for a in e.args]
+        values = [self.interval(a, names) for a in e.args]
         before = self._arguments.get(e.function, values)
         pairs = zip(before, values, strict=True)
         self._arguments[e.function] = [_if_known(intervals.hull, pair) for pair in pairs]
@@ -172,7 +192,7 @@ class _Ranges:
         return new
 
     def _assigned(self, s: nodes.Assign, names: _Names) -> Stmt:
-        names[s.name] = None if s.path else self._interval(s.value, names)
+        names[s.name] = None if s.path else self.interval(s.value, names)
         if isinstance(s.value, CheckIndex) and isinstance(s.value.indices[0], InRange):
             self._numbers.add(s.name)
         return replace(s, path=tuple(self._path(self._types[s.name], s.path, names)))
@@ -306,17 +326,18 @@ class _Ranges:
         """True if all `indices` are in range, given the intervals of `names`."""
         if isinstance(indices[0], nodes.PointerIndex | nodes.KnownNumber | InRange):
             return False
-        extents = (self._extent(buffer, axis) for axis in range(len(indices)))
+        extents = (self.extent(buffer, axis) for axis in range(len(indices)))
         # `all` must not stop early: the premises of all axes are collected.
         in_range = [self._is_below(e, n, names) for e, n in zip(indices, extents, strict=True)]
         return all(in_range)
 
-    def _extent(self, buffer: str, axis: int) -> Size:
+    def extent(self, buffer: str, axis: int) -> Size:
+        """An extent of an array."""
         return sizes.symbol(f"{self._shaped_as.get(buffer, buffer)}.{axis}")
 
     def _is_below(self, index: Expr, end: Size, names: _Names) -> bool:
         """True if an index is 0 or more, and less than `end`."""
-        value = self._interval(index, names)
+        value = self.interval(index, names)
         if value is None:
             return False
         last = sizes.subtract(end, 1)
@@ -332,7 +353,7 @@ class _Ranges:
 
     # -- whole numbers ----------------------------------------------------------------------------
 
-    def _interval(self, e: Expr, names: _Names) -> Interval | None:
+    def interval(self, e: Expr, names: _Names) -> Interval | None:
         """The interval of `e` if nothing wraps; modulo 2^32 it is right in any case."""
         if e.type not in _LIMITS:
             return None
@@ -342,9 +363,9 @@ class _Ranges:
         elif isinstance(e, nodes.Var):
             value = names.get(e.name)
         elif isinstance(e, nodes.Length):
-            value = intervals.only(self._extent(e.buffer, e.axis))
+            value = intervals.only(self.extent(e.buffer, e.axis))
         elif isinstance(e, nodes.Cast):
-            value = self._interval(e.value, names)
+            value = self.interval(e.value, names)
         elif isinstance(e, nodes.Conditional):
             value = self._combined(intervals.hull, (e.if_true, e.if_false), names)
         elif isinstance(e, nodes.Apply):
@@ -362,11 +383,11 @@ class _Ranges:
     def _combined(
         self, rule: intervals.Rule, values: Iterable[Expr], names: _Names
     ) -> Interval | None:
-        return _if_known(rule, [self._interval(e, names) for e in values])
+        return _if_known(rule, [self.interval(e, names) for e in values])
 
     def _exact(self, e: Expr, names: _Names) -> Interval:
         """The interval of `e` as comparisons and divisions see it: after wrapping."""
-        value, limits = self._interval(e, names), _LIMITS[e.type]
+        value, limits = self.interval(e, names), _LIMITS[e.type]
         return limits if value is None else intervals.within(value, limits)
 
 

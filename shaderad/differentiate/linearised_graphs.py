@@ -24,7 +24,7 @@ from shaderad.ir.arrays import ArrayType, Graph, Value
 from shaderad.ir.nodes import Kernel
 from shaderad.ir.prints import silent_graph
 from shaderad.language.signatures import Launchable
-from shaderad.plan.equality import shared_graph
+from shaderad.rules.equality import shared_graph
 from shaderad.runtime import buffers
 from shaderad.trace.arguments import (
     Arguments,

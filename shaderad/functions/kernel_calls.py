@@ -29,6 +29,7 @@ from shaderad.ir.sizes import Shape
 from shaderad.ir.types import INT, UINT, BufferType, Pointer, Struct, Type
 from shaderad.rules import composing as c
 from shaderad.rules.arrays import building as b
+from shaderad.rules.arrays.straight_kernels import as_nodes
 from shaderad.trace.primitives import known_shape, made
 from shaderad.trace.traced import TracedArray, tracing
 
@@ -66,7 +67,8 @@ def traced_call(call: CallArguments) -> Any:
         checks=checks,
         span=user_span(),
     )
-    results = tuple(made(v, ()) for v in node.results)
+    values = as_nodes(node, tracing())
+    results = tuple(made(v, ()) for v in (node.results if values is None else values))
     if not results:
         _refuse_print_alone(kernel)
         return None

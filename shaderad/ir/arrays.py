@@ -250,6 +250,8 @@ class Gather(Node):
     """
 
     is_reported: bool = True
+    is_inside: bool = False
+    """True if no index is out of range."""
 
     def result_types(self) -> tuple[ArrayType, ...]:
         x, first, *_ = self.operands

@@ -197,7 +197,8 @@ class Elements:
         if node.is_reported:
             return self._checked(node, inner, rest)
         element = yield x, (*inner, *rest)
-        return _where(self._in_range(inner, x.shape), element, c.zero(x.element))
+        tests = [] if node.is_inside else self._in_range(inner, x.shape)
+        return _where(tests, element, c.zero(x.element))
 
     def _checked(self, node: arrays.Gather, inner: list[Position], rest: Indices) -> Expr:
         """A read of memory that reports positions out of range."""

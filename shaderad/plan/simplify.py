@@ -20,13 +20,13 @@ from shaderad.ir.arrays import Graph, Node, Value, operand_name
 from shaderad.ir.nodes import Expr, Function
 from shaderad.ir.sizes import Shape
 from shaderad.ir.types import FLOAT, Scalar, Struct, Type, Vector
-from shaderad.plan.equality import Expressions
 from shaderad.plan.scatters import is_atomic, summed
 from shaderad.plan.sorting import extreme_by_reduction, sort_in_rounds
 from shaderad.plan.storage import is_fused_node
 from shaderad.rules import composing as c
 from shaderad.rules.arrays import building as b
 from shaderad.rules.arrays import scan_operators
+from shaderad.rules.equality import Expressions
 from shaderad.rules.expressions import substitute
 
 Rule = Callable[[Node], Sequence[Value]]

@@ -16,8 +16,8 @@ from shaderad.ir import nodes, ops, walk
 from shaderad.ir.nodes import Assign, Conditional, Expr, If, Stmt, Var
 from shaderad.ir.types import Type, is_integer
 from shaderad.ir.walk import map_children
-from shaderad.plan.equality import Expressions
 from shaderad.plan.positions import INDEX_NAMES, is_size_name
+from shaderad.rules.equality import Expressions
 from shaderad.rules.expressions import in_order, operands
 
 DEPTH_LIMIT = 12

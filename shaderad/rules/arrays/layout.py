@@ -146,9 +146,9 @@ def _strided(
     return kind(operands=(x,), starts=node.starts, steps=node.steps, shape=shape).result
 
 
-def gather(x: Value, *index: Value) -> Value:
+def gather(x: Value, *index: Value, is_inside: bool = False) -> Value:
     """Reads without reporting: the primal reported indices out of range."""
-    return arrays.Gather(operands=(x, *index), is_reported=False).result
+    return arrays.Gather(operands=(x, *index), is_reported=False, is_inside=is_inside).result
 
 
 def scatter_add(base: Value, values: Value, *index: Value) -> Value:
@@ -179,7 +179,7 @@ LINEAR: dict[type[arrays.Node], NodeRule] = {
     # y[j] = x[i[j]]                 x_bar[i[j]] += y_bar[j]
     # An index out of range reads 0 and adds nothing.
     arrays.Gather: _linear(
-        lambda node, x: gather(x, *node.operands[1:]),
+        lambda node, x: gather(x, *node.operands[1:], is_inside=node.is_inside),
         lambda node, bar: scatter_add(b.zeros(node.operands[0].type), bar, *node.operands[1:]),
     ),
 }

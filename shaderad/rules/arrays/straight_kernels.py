@@ -1,0 +1,308 @@
+"""Calls of kernels without branches and loops -> elementwise nodes.
+
+``out[i, j] = x[i, (j + 1) % n] + w[k[i]]`` is elementwise in a roll of `x` and in a gather of `w`:
+what graphs do with nodes (fusion, loops in one kernel, gathers in reverse instead of atomic adds),
+they then do with the kernel. Invariant: a call that could report stays a call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Protocol
+
+from shaderad.bodies.outputs import is_own
+from shaderad.bodies.ranges import premises_of
+from shaderad.ir import arrays, nodes, ops, sizes
+from shaderad.ir.arrays import KernelCall, Value
+from shaderad.ir.nodes import Expr, Kernel, Stmt
+from shaderad.ir.pointers import is_pooled
+from shaderad.ir.sizes import Size
+from shaderad.ir.types import INT, Access, is_integer
+from shaderad.ir.walk import map_children
+from shaderad.rules import composing as c
+from shaderad.rules.arrays import building as b
+from shaderad.rules.equality import Expressions
+from shaderad.rules.expressions import in_order
+
+_LARGEST = 1000
+"""Parts of the expressions of a kernel that becomes nodes."""
+
+
+class Decisions(Protocol):
+    """Answers that hold for the sizes at hand; a trace notes them."""
+
+    def are_equal(self, a: Size, b: Size) -> bool: ...
+    def is_less(self, a: Size, b: Size) -> bool: ...
+
+
+class _NotStraight(Exception):
+    """A kernel, or a call, that stays a call."""
+
+
+def as_nodes(call: KernelCall, decisions: Decisions) -> tuple[Value, ...] | None:
+    """The results of a call, computed by elementwise nodes; `None` for other kernels."""
+    straight = None if call.checks else _straight(call.kernel)
+    if straight is None or any(t.shape != call.dim for _, t in call.written):
+        return None
+    try:
+        elements = _Elements(call, decisions, straight)
+        return tuple(elements.value(straight.outputs[name]) for name, _ in call.written)
+    except _NotStraight:
+        return None
+
+
+# -- the body of a kernel --------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Straight:
+    """A kernel whose outputs are expressions over elements of its inputs at given indices."""
+
+    outputs: Mapping[str, Expr]
+    premises: frozenset[Size]
+    """Sizes that are 0 or more if no index is out of range and no divisor 0: `bodies/ranges.py`."""
+
+
+@lru_cache(maxsize=256)
+def _straight(kernel: Kernel) -> _Straight | None:
+    """The expressions of `kernel`; `None` if it has branches, loops, or may report."""
+    try:
+        outputs = _Body(kernel).run()
+        parts = _parts(outputs.values())
+        accesses = [(e.buffer, e.indices) for e in parts if isinstance(e, nodes.Load)]
+        divisors = [
+            e.args[1]
+            for e in parts
+            if isinstance(e, nodes.Apply) and e.op in _DIVISIONS and is_integer(e.type)
+        ]
+        premises = premises_of(kernel, accesses, divisors)
+    except _NotStraight:
+        return None
+    return None if premises is None else _Straight(outputs, premises)
+
+
+_DIVISIONS = (ops.FLOOR_DIV, ops.MOD)
+
+
+def _parts(expressions: Iterable[Expr]) -> list[Expr]:
+    """Every part of `expressions` once."""
+    return list({id(part): part for e in expressions for part in in_order(e)}.values())
+
+
+class _Body:
+    """Runs a body on expressions in place of values."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel = kernel
+        self._access = {b.name: b.access for b in kernel.buffers}
+        self._outputs: dict[str, Expr] = {}
+        self._expressions = Expressions()
+        """Makes equal loads one object."""
+
+    def run(self) -> dict[str, Expr]:
+        """The value of each array that the kernel writes."""
+        kernel = self._kernel
+        if kernel.is_built or not set(self._access.values()) <= {Access.IN, Access.OUT}:
+            raise _NotStraight
+        if any(b.is_pointed or is_pooled(b.type) for b in kernel.buffers):
+            raise _NotStraight
+        self._block(kernel.body, {})
+        written = {name for name, access in self._access.items() if access is Access.OUT}
+        if self._outputs.keys() != written:
+            raise _NotStraight
+        shared = {name: self._expressions.shared(e) for name, e in self._outputs.items()}
+        if len(_parts(shared.values())) > _LARGEST:
+            raise _NotStraight
+        return shared
+
+    def _block(self, body: Sequence[Stmt], names: dict[str, Expr]) -> Expr | None:
+        """Runs statements; returns the value that the last one returns."""
+        for position, s in enumerate(body):
+            match s:
+                case nodes.Assign(path=()):
+                    names[s.name] = self._value(s.value, names)
+                case nodes.Store(path=()) if is_own(s.indices, self._kernel.index_names):
+                    self._outputs[s.buffer] = self._value(s.value, names)
+                case nodes.Return() if position == len(body) - 1:
+                    return None if s.value is None else self._value(s.value, names)
+                case _:
+                    raise _NotStraight
+        return None
+
+    def _value(self, e: Expr, names: Mapping[str, Expr]) -> Expr:
+        values: dict[int, Expr] = {}
+        for part in in_order(e):
+            new = map_children(part, lambda child: values[id(child)])
+            values[id(part)] = self._part(new, names)
+        return values[id(e)]
+
+    def _part(self, e: Expr, names: Mapping[str, Expr]) -> Expr:
+        match e:
+            case nodes.Var():
+                return names.get(e.name, e)
+            case nodes.Load() if self._access[e.buffer] is Access.OUT:
+                if e.buffer not in self._outputs:
+                    raise _NotStraight
+                return self._outputs[e.buffer]
+            case nodes.Call():
+                return self._called(e)
+            case nodes.ForwardDiff() | nodes.PointerIndex() | nodes.PointerLength():
+                raise _NotStraight
+            case nodes.Element() if not isinstance(e.index, nodes.Const):
+                raise _NotStraight
+            case _:
+                return e
+
+    def _called(self, e: nodes.Call) -> Expr:
+        """A call in place."""
+        f = e.function
+        if f.backward is not None or f.forward is not None:
+            raise _NotStraight
+        names = dict(zip((p.name for p in f.parameters), e.args, strict=True))
+        value = self._block(f.body, names)
+        if value is None:
+            raise _NotStraight
+        return value
+
+
+# -- a call ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Axis:
+    """An index that is ``index + shift``, or the same modulo the extent of its axis."""
+
+    index: int | None
+    """The number of an Index; `None` for a constant."""
+    shift: Size
+    is_turned: bool = False
+
+
+class _Elements:
+    """The values of one call."""
+
+    def __init__(self, call: KernelCall, decisions: Decisions, straight: _Straight) -> None:
+        self._call = call
+        self._decisions = decisions
+        self._operand = dict(zip(call.names, call.operands, strict=True))
+        self._axis_of = {name: axis for axis, name in enumerate(call.kernel.index_names)}
+        self._values: dict[int, Value] = {}
+        """The value of each load, by identity."""
+        known = {str(axis): extent for axis, extent in enumerate(call.dim)}
+        for name, x in self._operand.items():
+            known |= {f"{name}.{axis}": extent for axis, extent in enumerate(x.shape)}
+        for premise in straight.premises:
+            if not sizes.symbols(premise) <= known.keys():
+                raise _NotStraight
+            if not decisions.is_less(-1, sizes.substituted(premise, known)):
+                raise _NotStraight
+
+    def value(self, e: Expr) -> Value:
+        """An expression as a value of the extents of the launch."""
+        new: dict[int, Expr] = {}
+        value_by_name: dict[str, Value] = {}
+        for part in in_order(e):
+            value = self._leaf(part)
+            if value is None:
+                new[id(part)] = map_children(part, lambda child: new[id(child)])
+            else:
+                name = f"v{len(value_by_name)}"
+                value_by_name[name] = value
+                new[id(part)] = c.variable(name, part.type)
+        return b.elementwise(new[id(e)], value_by_name, self._call.dim)
+
+    def _leaf(self, e: Expr) -> Value | None:
+        """The value of a load, an Index, a uniform or an extent."""
+        dim = self._call.dim
+        match e:
+            case nodes.Load():
+                if id(e) not in self._values:
+                    self._values[id(e)] = self._loaded(e)
+                return self._values[id(e)]
+            case nodes.Var() if e.name in self._axis_of:
+                return b.iota(dim, self._axis_of[e.name])
+            case nodes.Var() if e.name in self._operand:
+                return b.broadcast(self._operand[e.name], dim, ())
+            case nodes.Var():
+                raise _NotStraight
+            case nodes.Length():
+                extent = self._operand[e.buffer].shape[e.axis]
+                return b.broadcast(arrays.SizeOf(operands=(), size=extent).result, dim, ())
+            case _:
+                return None
+
+    # -- loads -------------------------------------------------------------------------------
+
+    def _loaded(self, e: nodes.Load) -> Value:
+        x = self._operand[e.buffer]
+        axes = [self._axis(i, extent) for i, extent in zip(e.indices, x.shape, strict=True)]
+        moved = [axis for axis in axes if axis is not None]
+        used = [axis.index for axis in moved if axis.index is not None]
+        if len(moved) < len(axes) or len(set(used)) < len(used):
+            index = tuple(map(self.value, e.indices))
+            gather = arrays.Gather(
+                operands=(x, *index), is_reported=False, is_inside=True, span=e.span
+            )
+            return gather.result
+        return self._moved(x, moved, used)
+
+    def _moved(self, x: Value, axes: Sequence[_Axis], used: Sequence[int]) -> Value:
+        """The elements of `x` at shifted indices, by nodes that only move them."""
+        dim = self._call.dim
+        for position, axis in enumerate(axes):
+            if axis.is_turned:
+                x = b.roll(x, position, axis.shift)
+            elif axis.index is None:
+                x = b.piece(x, position, axis.shift, 1)
+            elif axis.shift != 0 or not self._decisions.are_equal(
+                x.shape[position], dim[axis.index]
+            ):
+                x = b.piece(x, position, axis.shift, dim[axis.index])
+        x = b.reshape(x, tuple(dim[index] for index in used))
+        order = sorted(range(len(used)), key=used.__getitem__)
+        return b.broadcast(b.transpose(x, order), dim, sorted(used))
+
+    def _axis(self, e: Expr, extent: Size) -> _Axis | None:
+        """An index as one Index and a shift; `None` for others."""
+        if isinstance(e, nodes.Apply) and e.op == ops.MOD:
+            inner, divisor = e.args
+            axis, size = self._shifted(inner), self._shifted(divisor)
+            if axis is None or axis.index is None or size is None or size.index is not None:
+                return None
+            return self._turned(axis, size.shift, extent)
+        return self._shifted(e)
+
+    def _turned(self, axis: _Axis, divisor: Size, extent: Size) -> _Axis | None:
+        assert axis.index is not None
+        decisions, shift = self._decisions, axis.shift
+        launched = self._call.dim[axis.index]
+        if not (decisions.are_equal(divisor, extent) and decisions.are_equal(launched, extent)):
+            return None
+        if decisions.is_less(shift, 0):
+            shift = sizes.add(shift, extent)
+        is_roll = not decisions.is_less(shift, 0) and not decisions.is_less(extent, shift)
+        return _Axis(axis.index, shift, is_turned=True) if is_roll else None
+
+    def _shifted(self, e: Expr) -> _Axis | None:
+        match e:
+            case nodes.Const(type=t) if t == INT:
+                return _Axis(None, int(e.value))
+            case nodes.Length():
+                return _Axis(None, self._operand[e.buffer].shape[e.axis])
+            case nodes.Var() if e.name in self._axis_of:
+                return _Axis(self._axis_of[e.name], 0)
+            case nodes.Apply(op=op) if op in (ops.ADD, ops.SUB):
+                left, right = map(self._shifted, e.args)
+                return None if left is None or right is None else _sum(left, right, op)
+            case _:
+                return None
+
+
+def _sum(left: _Axis, right: _Axis, op: ops.Op) -> _Axis | None:
+    sign = -1 if op == ops.SUB else 1
+    if right.index is not None and (left.index is not None or sign < 0):
+        return None
+    index = left.index if right.index is None else right.index
+    return _Axis(index, sizes.add(left.shift, sizes.multiply(sign, right.shift)))
