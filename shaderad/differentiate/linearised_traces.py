@@ -38,6 +38,8 @@ class TracedAt:
     """The lifted arrays, in order: the first inputs of the graph."""
     out: Any
     results: list[TracedArray]
+    """The outputs of the graph that hold floats."""
+    outputs: list[TracedArray]
 
     @property
     def kernels(self) -> Sequence[Kernel]:
@@ -53,9 +55,13 @@ class TracedAt:
         wanted = self._wanted(positions)
         active = (*wanted, *(False for _ in self.operands[len(wanted) :]))
         bars = self._of_outputs(out_bar)
-        graph = pulled(self.graph, active, tuple(bar is not None for bar in bars))
+        given = tuple(bar is not None for bar in bars)
+        graph = pulled(self.graph, active, given, with_outputs=True)
         found = instantiate(graph, (*self.operands, *(x for x in bars if x is not None)))
-        return self._in_form(wanted, found, positions)
+        count = len(self.outputs)
+        for output, value in zip(self.outputs, found, strict=False):
+            output.value = value  # The loop that keeps checkpoints computes the results, too.
+        return self._in_form(wanted, found[count:], positions)
 
     def _wanted(self, positions: Sequence[int]) -> list[bool]:
         """A flag for each given array: true if it comes from the arguments at `positions`."""
@@ -168,4 +174,4 @@ def traced_at(
 
     out = trees.mapped(shown, found)
     floats = [x for x in results if types.is_differentiable(x.element)]
-    return TracedAt(graph, operands, args, lifted, given, out, floats)
+    return TracedAt(graph, operands, args, lifted, given, out, floats, results)

@@ -175,8 +175,8 @@ class _PlannedGraph:
 
     plan: Plan | None
     """Its plan for all sizes; `None` for a graph that was built."""
-    by_choices: dict[tuple[bool, ...], Scheduled] = field(
-        default_factory=dict[tuple[bool, ...], "Scheduled"]
+    by_choices: dict[tuple[int, ...], Scheduled] = field(
+        default_factory=dict[tuple[int, ...], "Scheduled"]
     )
     """By what sizes decide: see `plan/groups.py`."""
     by_sizes: dict[Hashable, Scheduled] = field(default_factory=dict[Hashable, "Scheduled"])

@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from shaderad.ir import nodes, sizes
+from shaderad.ir import nodes, sizes, walk
 from shaderad.ir.arrays import Value
 from shaderad.ir.nodes import Expr, Stmt
 from shaderad.ir.sizes import Shape, Size
@@ -19,10 +19,24 @@ from shaderad.plan.elements import Elements, View
 from shaderad.plan.kernels import IsStored, Writer
 from shaderad.plan.positions import Indices, Position, add, number
 from shaderad.plan.statements import Written
+from shaderad.plan.storage import cost_of
 from shaderad.rules import composing as c
 
-THREADS = 256
-"""Threads of the workgroup: every device takes so many."""
+THREADS = "$threads"
+"""The symbol of the number of threads, which follows from other sizes."""
+_ACCESS_COST = 4
+"""The cost of a read or write, in additions."""
+
+
+@dataclass(slots=True)
+class Effort:
+    """The steps of a kernel, as sizes."""
+
+    cost: Size = 0
+    """The cost of all steps together, in additions."""
+    step_count: Size = 0
+    largest: Size = 0
+    """The elements of the largest step."""
 
 
 class NoGroup(Exception):
@@ -66,8 +80,9 @@ class GroupWriter:
     def __init__(self, writer: Writer, is_stored: IsStored) -> None:
         self.positions = writer.positions
         self.body: list[Stmt] = []
-        self.largest: Size = 0
-        """The elements of the largest step."""
+        self.times: Size = 1
+        """How often the steps that are being written run."""
+        self.effort = Effort()
         self.place_of: dict[Value, Place] = {}
         self.outer: dict[Value, Value] = {}
         """Inputs of bodies of loops -> the values around the loops."""
@@ -86,10 +101,17 @@ class GroupWriter:
 
     # -- steps -----------------------------------------------------------------------------
 
-    def each(self, shape: Shape, body: Callable[[Indices], Sequence[Stmt]]) -> None:
-        """Adds `body` for each element of `shape`, after a barrier where it is needed."""
+    def each(
+        self,
+        shape: Shape,
+        body: Callable[[Indices], Sequence[Stmt]],
+        element_count: Size | None = None,
+    ) -> None:
+        """Adds `body` for each element of `shape`, after a barrier where it is needed.
+
+        `element_count`: the elements that are computed if `body` has a loop over them.
+        """
         size = sizes.product(shape)
-        self.note(size)
         own = self.local("e", INT)
         at = tuple(self.positions.unravelled(self.positions.of(own), shape))
         statements = self._body(body, at)
@@ -99,7 +121,8 @@ class GroupWriter:
         self._accessed[0].update(self._reads)
         self._accessed[1].update(self._writes)
         (thread,) = self._writer.index()
-        stop, step = self.positions.size(size), c.whole(THREADS)
+        self._note(size, _cost(statements), size if element_count is None else element_count)
+        stop, step = self.positions.size(size), self.positions.size(sizes.symbol(THREADS))
         self.body.append(
             nodes.For(variable=own.name, start=thread, stop=stop, step=step, body=(*statements,))
         )
@@ -115,9 +138,12 @@ class GroupWriter:
                 self.copy(copy.value, Place(array))
                 self._seen_arrays[copy.value, copy.shape] = array
 
-    def note(self, size: Size) -> None:
-        """Notes the elements of a step."""
-        self.largest = sizes.maximum(self.largest, size)
+    def _note(self, size: Size, cost: int, element_count: Size) -> None:
+        effort = self.effort
+        whole = sizes.multiply(self.times, sizes.multiply(cost, element_count))
+        effort.cost = sizes.add(effort.cost, whole)
+        effort.step_count = sizes.add(effort.step_count, self.times)
+        effort.largest = sizes.maximum(effort.largest, size)
 
     def meet(self) -> None:
         """Adds a barrier, unless no thread accessed anything since the last one."""
@@ -126,12 +152,13 @@ class GroupWriter:
         self._accessed = (set(), set())
 
     @contextmanager
-    def block(self) -> Generator[list[Stmt]]:
-        """A list of its own for the statements that are added meanwhile."""
-        outer, self.body = self.body, []
-        seen, self._seen_arrays = self._seen_arrays, {}
+    def repeated(self, count: Size) -> Generator[list[Stmt]]:
+        """A list of its own for the statements that are added meanwhile, and run `count` times."""
+        outer = self.body, self._seen_arrays, self.times
+        self.body, self._seen_arrays = [], {}
+        self.times = sizes.multiply(self.times, count)
         yield self.body
-        self.body, self._seen_arrays = outer, seen
+        self.body, self._seen_arrays, self.times = outer
 
     def compute(self, values: Sequence[Value]) -> None:
         """Adds the step that computes and stores values of one shape."""
@@ -252,3 +279,11 @@ class GroupWriter:
         name = f"{stem}{self._count}"
         self._writer.local_types[name] = t
         return c.variable(name, t)
+
+
+def _cost(statements: Sequence[Stmt]) -> int:
+    """The cost of statements, those in loops counted once."""
+    parts = {id(part): part for part in walk.all_expressions(statements)}.values()
+    reads = sum(isinstance(part, nodes.Load) for part in parts)
+    writes = sum(isinstance(s, nodes.Store | nodes.Accumulate) for s in walk.statements(statements))
+    return _ACCESS_COST * (reads + writes) + sum(map(cost_of, parts))

@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from shaderad.ir import arrays, nodes, ops, sizes
 from shaderad.ir.arrays import ArrayType, Value
 from shaderad.ir.nodes import Assign, Expr, Function, If, Stmt
-from shaderad.ir.sizes import Size
+from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import FLOAT, INT, Access, scalars
-from shaderad.plan.group_writer import THREADS, GroupWriter, NoGroup, Place
+from shaderad.plan.group_writer import THREADS, Effort, GroupWriter, NoGroup, Place
 from shaderad.plan.kernels import IsStored, Writer, write_kernel
 from shaderad.plan.positions import Indices, Position, add, constant, number, times
 from shaderad.plan.scatters import guarded
@@ -25,27 +25,29 @@ from shaderad.plan.storage import is_fused_node, is_zero
 from shaderad.rules import composing as c
 from shaderad.rules.arrays.scan_operators import combined
 
-MOST_ELEMENTS = 16384
-"""Elements of a step up to which one workgroup takes less time than a dispatch."""
+STEP_COST = 500_000
+"""The cost of a step, in additions, up to which one workgroup takes less time than a dispatch."""
+FEWEST_THREADS, MOST_THREADS = 64, 256
+"""Every device takes so many; on processors each costs time at a barrier."""
 
 
 def loop_in_group(step: Repeat, is_stored: IsStored, buffer_limit: int) -> RunGroup | None:
     """The kernel that runs a loop; `None` where one workgroup cannot."""
     results = [(f"y{k}", v, Access.OUT) for k, v in enumerate(step.node.results)]
-    largest: Size = 0
+    effort = Effort()
 
     def body(writer: Writer) -> Sequence[Stmt]:
-        nonlocal largest
+        nonlocal effort
         group = GroupWriter(writer, is_stored)
         _Group(group).outer_loop(step, {v: name for name, v, _ in results})
-        largest = group.largest
+        effort = group.effort
         return group.body
 
     try:
-        work = write_kernel("loop_in_group", (THREADS,), is_stored, body, results)
+        work = write_kernel("loop_in_group", (sizes.symbol(THREADS),), is_stored, body, results)
     except NoGroup:
         return None
-    group = RunGroup(work, largest)
+    group = RunGroup(work, effort.cost, effort.step_count, effort.largest)
     bound = len(group.reads) + len(results) + len(SCRATCH_BUFFERS)
     return group if bound <= buffer_limit else None
 
@@ -59,29 +61,56 @@ def chosen(plan: Plan, known: Mapping[str, int]) -> Plan:
     return replace(plan, steps=tuple(_chosen(step, known) for step in plan.steps))
 
 
-def groups_at(plan: Plan, known: Mapping[str, int]) -> tuple[bool, ...]:
-    """All that these sizes decide: for each loop, the outer one first, True if its kernel runs."""
-    loops = (step for step in plan.steps if isinstance(step, Repeat))
-    return tuple(
-        choice
-        for step in loops
-        for choice in ([True] if _fits(step, known) else [False, *groups_at(step.body, known)])
-    )
+def groups_at(plan: Plan, known: Mapping[str, int]) -> tuple[int, ...]:
+    """All that these sizes decide: for each loop, the outer one first, the threads of its kernel.
+
+    They are 0 if a dispatch a step runs.
+    """
+    choices: list[int] = []
+    for step in plan.steps:
+        if isinstance(step, Repeat):
+            threads = _threads(step, known)
+            choices += [threads] if threads else [0, *groups_at(step.body, known)]
+    return tuple(choices)
 
 
 def _chosen(step: Step, known: Mapping[str, int]) -> Step:
     if not isinstance(step, Repeat):
         return step
-    if step.group is not None and _fits(step, known):
-        return step.group
+    threads = _threads(step, known)
+    if step.group is not None and threads:
+        return _with_threads(step.group, threads)
     return replace(step, body=chosen(step.body, known), group=None)
 
 
-def _fits(step: Repeat, known: Mapping[str, int]) -> bool:
-    group = step.group
-    if group is None or not sizes.symbols(group.largest) <= known.keys():
-        return False
-    return sizes.evaluate(group.largest, known) <= MOST_ELEMENTS
+def _threads(step: Repeat, known: Mapping[str, int]) -> int:
+    """The threads of the workgroup that runs a loop; 0 if a dispatch a step takes less time."""
+    group, known = step.group, {**known, THREADS: FEWEST_THREADS}
+    if group is None or not sizes.symbols(group.cost) <= known.keys():
+        return 0
+    if sizes.evaluate(group.cost, known) > STEP_COST * sizes.evaluate(group.step_count, known):
+        return 0
+    threads, largest = FEWEST_THREADS, sizes.evaluate(group.largest, known)
+    while threads < min(MOST_THREADS, largest // 2):
+        threads *= 2
+    return threads
+
+
+def _with_threads(group: RunGroup, threads: int) -> RunGroup:
+    work, known = group.work, {THREADS: threads}
+
+    def substituted(shape: Shape) -> Shape:
+        return tuple(sizes.substituted(extent, known) for extent in shape)
+
+    return replace(
+        group,
+        work=replace(
+            work,
+            dim=(threads,),
+            shapes=tuple((name, substituted(shape)) for name, shape in work.shapes),
+            sizes=tuple((name, sizes.substituted(size, known)) for name, size in work.sizes),
+        ),
+    )
 
 
 Element = Callable[[Position], tuple[Sequence[Stmt], Expr]]
@@ -137,7 +166,7 @@ class _Group:
         writer.place_of |= reversed(carries)
         self._keep_rows(step, iteration, array_by_rows)
         writer.meet()
-        with writer.block() as body:
+        with writer.repeated(node.count) as body:
             self._iterate(step, carries)
             other = c.apply(ops.SUB, c.whole(1), side)
             writer.body.append(Assign(name=side.name, value=other))
@@ -274,8 +303,8 @@ class _Group:
             bound: dict[Value, Expr] = {node.result: total}
             return [*start.body, *body, *writer.stores({result: places[result]}, at, bound)]
 
-        writer.each(chunks.shape, total_of_chunk)
-        writer.each(rows, total_of_row)
+        writer.each(chunks.shape, total_of_chunk, sizes.product(x.shape))
+        writer.each(rows, total_of_row, sizes.product(chunks.shape))
 
     def _scan(self, node: arrays.Scan) -> None:
         """Scans rows: totals of chunks, of all chunks up to each one, then the elements."""
@@ -316,9 +345,9 @@ class _Group:
 
             return self._fold(node.op, total, run, begin=begin, kept=keep(node.result, row, total))
 
-        writer.each(chunks.shape, total_of_chunk)
-        writer.each(x.shape[:-1], prefixes_of_row)
-        writer.each(chunks.shape, elements)
+        writer.each(chunks.shape, total_of_chunk, sizes.product(x.shape))
+        writer.each(x.shape[:-1], prefixes_of_row, sizes.product(chunks.shape))
+        writer.each(chunks.shape, elements, sizes.product(x.shape))
 
     # -- rows ------------------------------------------------------------------------------
 
@@ -328,8 +357,8 @@ class _Group:
         No chunk is empty, because functions have no neutral element.
         """
         rows, length = x.shape[:-1], x.shape[-1]
-        self._writer.note(sizes.product(x.shape))
-        several = sizes.floor_divide(THREADS, sizes.maximum(1, sizes.product(rows)))
+        threads = sizes.symbol(THREADS)
+        several = sizes.floor_divide(threads, sizes.maximum(1, sizes.product(rows)))
         several = sizes.maximum(1, sizes.minimum(several, length))
         part = sizes.maximum(1, sizes.divide_up(length, several))
         return part, Value(ArrayType(x.element, (*rows, sizes.divide_up(length, part))))

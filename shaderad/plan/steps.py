@@ -132,8 +132,11 @@ class RunGroup:
     """A loop in one kernel, which a single workgroup runs."""
 
     work: PlanKernel
+    cost: Size
+    """The cost of all its steps, in additions."""
+    step_count: Size
     largest: Size
-    """The elements of the largest step."""
+    """The elements of its largest step."""
 
     @property
     def reads(self) -> tuple[Value, ...]:

@@ -150,7 +150,7 @@ def test_one_workgroup_agrees_with_a_dispatch_a_step(
         in_group = results(loop, x, s)
         text = sad.graph(loop).explain(x, s)
         assert "of one workgroup" in text or n in (1, limit)
-        monkeypatch.setattr(groups, "MOST_ELEMENTS", -1)
+        monkeypatch.setattr(groups, "STEP_COST", -1)
         by_steps = results(loop, x, s)
         assert "of one workgroup" not in sad.graph(loop).explain(x, s)
         monkeypatch.undo()

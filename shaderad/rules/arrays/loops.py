@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Generic
 
-from shaderad.diagnostics import error
 from shaderad.ir import arrays, ops, sizes
 from shaderad.ir.arrays import ArrayType, Graph, Loop, Value
 from shaderad.ir.prints import silent_graph
@@ -183,13 +182,7 @@ def _backward_body(
 
 
 def in_segments(node: Loop) -> tuple[Value, ...]:
-    """The results of `node`, computed by loops that save all their carries.
-
-    Raises:
-        DerivativeError: SR0471 for a loop without checkpoints.
-    """
-    if node.checkpoint == "none":
-        raise error("SR0471", node.span)
+    """The results of `node`, computed by loops that save all their carries."""
     length = sizes.square_root(node.count)
     segment_count = sizes.floor_divide(node.count, length)
     whole = sizes.multiply(length, segment_count)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from shaderad.diagnostics import error
 from shaderad.ir import arrays
 from shaderad.ir.arrays import Graph, Loop, Node, Subgraph, Value, WhileLoop, needed_by
 from shaderad.ir.nodes import Var
@@ -103,14 +104,20 @@ class LinearisedGraph:
             return (*keeping.results[: node.carry_count], keeping.results[-1])
         if isinstance(node, Subgraph):
             keeping, pullback = subgraphs.linearise(node, wanted, WALKS)
-        elif node.checkpoint == "all":
-            keeping, pullback = loops.linearise_loop(node, wanted, WALKS)
+        elif node.checkpoint == "none":
+            raise error("SR0471", node.span)
         else:
-            results, outer = loops.in_segments(node), set(needed_by(node.operands))
-            self._add(n for n in needed_by(results) if n not in outer)
-            return tuple(self._replaced.get(v, v) for v in results)
+            keeping, pullback = loops.linearise_loop(node, wanted, WALKS)
+            if node.checkpoint == "sqrt" and len(keeping.results) > len(node.results):
+                return self._in_segments(node)
         self._pullbacks[keeping] = pullback
         return keeping.results[: len(node.results)]
+
+    def _in_segments(self, node: Loop) -> tuple[Value, ...]:
+        """The results of a loop that keeps the carries between segments."""
+        results, outer = loops.in_segments(node), set(needed_by(node.operands))
+        self._add(n for n in needed_by(results) if n not in outer)
+        return tuple(self._replaced.get(v, v) for v in results)
 
     def pull(self, bars: Derivatives) -> Derivatives:
         """Cotangents of the active inputs, for the cotangents `bars` of the outputs."""
