@@ -37,16 +37,19 @@ def check_batches(
     for flags in product([False, True], repeat=len(inputs)):
         if any(flags):
             _check(graph, inputs, flags, rng, sizes)
-    if any(active) and any(is_differentiable(v.element) for v in graph.outputs):
-        for derive in (jvp, vjp) if with_jvp else (vjp,):
-            derivative = derive(graph, active)
-            more = derivative.inputs[len(inputs) :]
-            bars = [_noise(v.shape, rng, sizes) for v in more]
-            own = [k % 2 == 0 for k in range(len(inputs))]
-            for flags in ([*own, *[True] * len(bars)], [*own, *[False] * len(bars)],
-                          [*[False] * len(own), *[True] * len(bars)]):  # fmt: skip
-                if any(flags):
-                    _check(derivative, [*inputs, *bars], flags, rng, sizes)
+    if not any(active) or not any(is_differentiable(v.element) for v in graph.outputs):
+        return
+    own = [k % 2 == 0 for k in range(len(inputs))]
+    for flags in (own, [not one for one in own], [True] * len(own)):
+        if any(flags):
+            check_pullback(graph, inputs, flags, sizes)
+    for derive in (jvp, vjp) if with_jvp else (vjp,):
+        derivative = derive(graph, active)
+        bars = [_noise(v.shape, rng, sizes) for v in derivative.inputs[len(inputs) :]]
+        for flags in ([*own, *[True] * len(bars)], [*own, *[False] * len(bars)],
+                      [*[False] * len(own), *[True] * len(bars)]):  # fmt: skip
+            if any(flags):
+                _check(derivative, [*inputs, *bars], flags, rng, sizes)
 
 
 def _noise(shape: Sequence[Any], rng: np.random.Generator, sizes: Any) -> Any:
@@ -78,6 +81,40 @@ def _check(
             near(y, expected)
         if extent:  # What is shared reports for an empty batch, too.
             assert bool(reports) == any(said for _, said in apart), reports
+
+
+def check_pullback(
+    graph: Graph,
+    inputs: Sequence[Any],
+    flags: Sequence[bool],
+    sizes: Mapping[str, int] | None = None,
+) -> None:
+    """Fails where the vjp of a batch differs from those of its elements.
+
+    The gradient of what all elements share is the sum of theirs.
+    """
+    rng = np.random.default_rng(5)
+    active = [is_differentiable(v.element) for v in graph.inputs]
+    floats = [k for k, v in enumerate(graph.outputs) if is_differentiable(v.element)]
+    count, pulled = len(graph.outputs), vjp(graph, active)
+    for extent in EXTENTS:
+        pairs = [*zip(inputs, flags, strict=True)]
+        rows = [[_moved(x, k, rng) if f else x for x, f in pairs] for k in range(extent)]
+        bars = [_noise((extent, *graph.outputs[k].shape), rng, sizes) for k in floats]
+        apart = [
+            evaluate(pulled, [*row, *(bar[k] for bar in bars)], sizes)[0][count:]
+            for k, row in enumerate(rows)
+        ]
+        whole, are_mapped = batched(graph, flags, extent)
+        columns = [
+            stacked([row[k] for row in rows], like=x) if f else x for k, (x, f) in enumerate(pairs)
+        ]
+        given = [bar if are_mapped[k] else bar.sum(0) for k, bar in zip(floats, bars, strict=True)]
+        found, _ = evaluate(vjp(whole, active), [*columns, *given], sizes)
+        gradients = [(x, f) for (x, f), a in zip(pairs, active, strict=True) if a]
+        for k, (x, is_mapped) in enumerate(gradients):
+            expected = stacked([one[k] for one in apart], like=x)
+            near(found[count + k], expected if is_mapped else expected.sum(0))
 
 
 def _moved(x: Any, k: int, rng: np.random.Generator) -> Any:

@@ -279,6 +279,38 @@ def test_elements_that_have_stopped_report_nothing(device: sad.Device) -> None:
     np.testing.assert_allclose(found, [W[0].sum(), W[0][2], 0.0], rtol=TOLERANCE)
 
 
+@sad.kernel
+def multiplied(i: sad.Index, x: sad.In[float], by: sad.In[float], at: int, y: sad.Out[float]):
+    assert at < 3
+    y[i] = sad.sin(x[i]) * by[at]
+
+
+def test_nor_do_their_threads(device: sad.Device) -> None:
+    first = np.array([0, 2, 3, 1], np.int32)
+
+    def loss(i: Any, x: Any, by: Any) -> Any:
+        def step(carry: Any) -> Any:
+            return carry[0] + 1, multiplied(carry[1], by, carry[0])
+
+        return sad.sum(sad.while_loop(lambda carry: carry[0] < 3, step, (i, x), limit=5)[1])
+
+    def alone(k: int, x: Any, by: Any) -> Any:
+        for i in range(first[k], 3):
+            x = multiplied(x, by, i)
+        return sad.sum(x)
+
+    def total(xs: Any, by: Any) -> Any:
+        return sad.sum(sad.vmap(loss, (0, 0, None))(first, xs, by))
+
+    rows = [sad.grad(alone, (1, 2))(k, XS[k], W[0]) for k in range(4)]
+    x_bars, by_bars = sad.vmap(sad.grad(loss, (1, 2)), (0, 0, None))(first, XS, W[0])
+    near(x_bars, stacked([one for one, _ in rows]))
+    near(by_bars, stacked([one for _, one in rows]))
+    x_bar, by_bar = sad.grad(total, (0, 1))(XS, W[0])
+    near(x_bar, x_bars.numpy())
+    near(by_bar, by_bars.numpy().sum(0))
+
+
 # -- the user's own derivatives -----------------------------------------------------------------
 
 

@@ -51,11 +51,9 @@ def gather(node: arrays.Gather, operands: Sequence[Operand], batch: Batch) -> Se
 
 def _valid(node: arrays.Gather, index: list[Value], batch: Batch) -> list[Value]:
     """`index`, with 0 where the batch is not active and an index out of range is not reported."""
-    if batch.active is None or not node.is_reported:
+    if not node.is_reported:
         return index
-    zeros = [b.zeros(one.type) for one in index]
-    holds = [b.broadcast(batch.active, one.shape, [0]) for one in index]
-    return list(map(b.where, holds, index, zeros))
+    return [batch.where(one, b.zeros(one.type)) for one in index]
 
 
 def _rows(shape: Shape) -> list[Value]:

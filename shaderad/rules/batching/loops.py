@@ -50,9 +50,9 @@ def batch_loop(
     count, inner = node.carry_count, batch.inside()
     k, *inputs = node.body.inputs
 
-    def iteration(flags: Flags) -> tuple[list[Operand], Sequence[Operand]]:
+    def iteration(flags: Flags) -> tuple[list[Operand], list[Operand]]:
         own = batch.inputs(inputs, flags)
-        return own, outputs_of(node.body, (*shared([k]), *own), inner)
+        return own, inner.selected(outputs_of(node.body, (*shared([k]), *own), inner))
 
     flags = _mapped_carries(
         flags_of(operands), count, lambda flags: flags_of(iteration(flags)[1][:count])
@@ -91,9 +91,9 @@ def batch_while(
 ) -> list[Operand]:
     count, inner = node.carry_count, batch.inside()
 
-    def iteration(flags: Flags) -> tuple[list[Operand], Sequence[Operand]]:
+    def iteration(flags: Flags) -> tuple[list[Operand], list[Operand]]:
         own = batch.inputs(node.body.inputs, flags)
-        return own, outputs_of(node.body, own, inner)
+        return own, inner.selected(outputs_of(node.body, own, inner))
 
     flags = _mapped_carries(flags_of(operands), count, lambda flags: flags_of(iteration(flags)[1]))
     tested = batch.inputs(node.condition.inputs, flags)
@@ -127,7 +127,7 @@ def _batch_each(
     holds, iterations = (Value(batch.type_of(ArrayType(t, ()))) for t in (BOOL, INT))
     inside = replace(batch, active=holds)
     ends = mapped(
-        _where(holds, batch.spread(new), old.value)
+        inside.where(batch.spread(new), old.value)
         for new, old in zip(outputs_of(node.body, own, inside), own[:count], strict=True)
     )
     (again,) = outputs_of(node.condition, (*ends, *own[count:]), inside)
@@ -148,10 +148,6 @@ def _both(holds: Value, *others: Value) -> Value:
     for other in others:
         holds = b.applied(ops.BIT_AND, holds, other)
     return holds
-
-
-def _where(holds: Value, a: Value, other: Value) -> Value:
-    return b.where(b.broadcast(holds, a.shape, [0]), a, other)
 
 
 def _counted(iterations: Value, holds: Value) -> Value:

@@ -55,6 +55,22 @@ class Batch:
         shape = x.value.shape
         return b.broadcast(x.value, (self.extent, *shape), range(1, len(shape) + 1))
 
+    def selected(self, operands: Iterable[Operand]) -> list[Operand]:
+        """`operands`, 0 where the batch is not active.
+
+        A choice tells the derivatives of a body that what it discards may be NaN.
+        """
+        return [
+            Operand(self.where(x.value, b.zeros(x.value.type)), True) if x.is_mapped else x
+            for x in operands
+        ]
+
+    def where(self, value: Value, otherwise: Value) -> Value:
+        """`value` where the batch is active."""
+        if self.active is None:
+            return value
+        return b.where(b.broadcast(self.active, value.shape, [0]), value, otherwise)
+
     def flagged(self, operands: Iterable[Operand], is_mapped: Iterable[bool]) -> tuple[Value, ...]:
         """The values, with the axis of the batch where a flag asks for it."""
         pairs = zip(operands, is_mapped, strict=True)

@@ -28,7 +28,7 @@ def batch_subgraph(
 ) -> list[Operand]:
     flags, inner = flags_of(operands), batch.inside()
     own = batch.inputs(node.body.inputs, flags)
-    outputs = outputs_of(node.body, own, inner)
+    outputs = inner.selected(outputs_of(node.body, own, inner))
     given, inputs = (*values_of(operands), *batch.passed), (*values_of(own), *inner.passed)
     if node.custom is None:
         new = replace(node, operands=given, body=Graph(inputs, values_of(outputs)))
@@ -76,7 +76,7 @@ def _backward(
     inner, count = batch.inside(), len(residuals)
     flags = (*residuals, *(True for _ in custom.backward.inputs[count:]))
     own = batch.inputs(custom.backward.inputs, flags)
-    bars = outputs_of(custom.backward, own, inner)
+    bars = inner.selected(outputs_of(custom.backward, own, inner))
     inputs = (*values_of(own[:count]), *inner.passed, *values_of(own[count:]))
     return Graph(inputs, tuple(map(_cotangent, map(batch.spread, bars), wanted)))
 

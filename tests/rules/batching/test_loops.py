@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -9,12 +10,13 @@ import pytest
 
 from shaderad.ir import arrays, ops
 from shaderad.ir.arrays import ArrayType, CustomPullback, Graph, Loop, Subgraph, Value, WhileLoop
+from shaderad.ir.nodes import Expr
 from shaderad.ir.types import BOOL, FLOAT, INT
 from shaderad.rules import composing as c
 from shaderad.rules.arrays import building as b
 from shaderad.rules.batching import batched
 from tests.array_check import array
-from tests.batch_check import check_batches
+from tests.batch_check import check_batches, check_pullback
 from tests.rules.arrays.test_loops import counted, growing, waves
 
 TABLE = np.array([0.5, 1.25, -0.75, 2.0])
@@ -148,6 +150,58 @@ def test_nor_do_subgraphs_inside_of_them(*, has_pullback: bool) -> None:
     node = Subgraph(operands=inputs, body=body, custom=custom if has_pullback else None)
     graph = while_loop(inputs, less(inputs[0], 4), (b.plus(inputs[0], 1), node.results[0]))
     check_batches(graph, [np.array(1), np.array(0.3), TABLE], with_jvp=not has_pullback)
+
+
+def rooted(x: Value, i: Value, z: Value) -> Value:
+    """``sin(x) + sqrt(3.5 - i z)``, which is NaN for 4, where the loops below have stopped."""
+
+    def root(v: Sequence[Expr]) -> Expr:
+        product = c.apply(ops.MUL, c.convert(FLOAT, v[0]), v[1])
+        below = c.apply(ops.SUB, c.number(FLOAT, 3.5), product)
+        return c.apply(ops.SQRT, below)
+
+    return b.applied(ops.ADD, b.applied(ops.SIN, x), b.composed(root, (i, z)))
+
+
+def in_loop(x: Value, i: Value, z: Value) -> Value:
+    k, *inputs = array((), INT), array(()), array((), INT), array(())
+    return Loop(operands=(x, i, z), body=Graph((k, *inputs), (rooted(*inputs),)), count=2,
+                carry_count=1, constant_count=2).results[0]  # fmt: skip
+
+
+def in_while(x: Value, i: Value, z: Value) -> Value:
+    j, own, outer, factor = inputs = array((), INT), array(()), array((), INT), array(())
+    return WhileLoop(
+        operands=(b.full((), c.whole(0)), x, i, z), condition=Graph(inputs, (less(j, 2),)),
+        body=Graph(inputs, (b.plus(j, 1), rooted(own, outer, factor))), carry_count=2, limit=3,
+    ).results[1]  # fmt: skip
+
+
+def in_subgraph(x: Value, i: Value, z: Value) -> Value:
+    inputs = array(()), array((), INT), array(())
+    return Subgraph(operands=(x, i, z), body=Graph(inputs, (rooted(*inputs),))).result
+
+
+def in_pullback(x: Value, i: Value, z: Value) -> Value:
+    """With a pullback that is no derivative: the root in place of that by `z`."""
+    inputs = array(()), array((), INT), array(())
+    own_x, own_i, own_z, bar = array(()), array((), INT), array(()), array(())
+    root = b.applied(ops.SUB, rooted(own_x, own_i, own_z), b.applied(ops.SIN, own_x))
+    back = Graph((own_x, own_i, own_z, bar), (b.applied(ops.MUL, bar, b.applied(ops.COS, own_x)),
+                                             b.applied(ops.MUL, bar, root)))  # fmt: skip
+    custom = CustomPullback("own", Graph(inputs, (rooted(*inputs), *inputs)), back)
+    return Subgraph(
+        operands=(x, i, z), body=Graph(inputs, (rooted(*inputs),)), custom=custom
+    ).result
+
+
+@pytest.mark.parametrize("inside", [rooted, in_loop, in_while, in_subgraph, in_pullback])
+def test_elements_that_have_stopped_have_no_cotangents(inside: Callable[..., Value]) -> None:
+    i, x, z = array((), INT), array(()), array(())
+    graph = while_loop((i, x, z), less(i, 4), (b.plus(i, 1), inside(x, i, z)))
+    inputs = [np.array(1), np.array(0.5), np.array(1.0)]
+    check_batches(graph, inputs, with_jvp=inside is not in_pullback)
+    check_pullback(graph, inputs, [True, True, False])
 
 
 def test_vectors_and_truth_values_are_carried() -> None:
