@@ -16,6 +16,7 @@ from typing import Any
 from shaderad.ir import nodes
 from shaderad.ir.nodes import Buffer, Expr, Function, Kernel, Stmt
 from shaderad.ir.types import BOOL, INT, Access, BufferType
+from shaderad.ir.verifier import verified
 from shaderad.ir.walk import (
     Block,
     all_expressions,
@@ -60,7 +61,7 @@ def batched_kernel(kernel: Kernel, given: frozenset[str], *, has_active: bool) -
         columns.append(_array(active, (active,), BOOL, kernel.span))
         holds = nodes.Load(type=BOOL, buffer=active, indices=(index,))
         body = (nodes.If(condition=holds, then=body),)
-    return replace(
+    batch = replace(
         kernel,
         index_names=(index.name, *kernel.index_names),
         buffers=(*(_with_axis(b) if b.name in buffers else b for b in kernel.buffers), *columns),
@@ -68,6 +69,8 @@ def batched_kernel(kernel: Kernel, given: frozenset[str], *, has_active: bool) -
         body=body,
         local_types=kernel.local_types | {local_by_name[u.name]: u.type for u in uniforms},
     )
+    verified(batch)
+    return batch
 
 
 def _names(kernel: Kernel) -> set[str]:
@@ -152,6 +155,7 @@ class _Bodies:
         if f not in self._new:
             changes = self._changes(f)
             self._new[f] = new = replace(f, **changes)
+            # After the function itself, which its derivatives may call.
             for name, own in (("backward", f.backward), ("forward", f.forward)):
                 if own is not None:
                     object.__setattr__(new, name, self.function(own))
