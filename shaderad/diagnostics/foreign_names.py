@@ -134,10 +134,7 @@ _INSTEAD: dict[str, str] = {
     "astype": "write `sad.cast(x, int)`",
     "deg2rad": "write `sad.radians`",
     "rad2deg": "write `sad.degrees`",
-    "vmap pmap": (
-        "array functions broadcast over further axes, kernels take a further `sad.Index`; "
-        "`sad.map(f, *arrays)` calls a function for each element"
-    ),
+    "pmap": "write `sad.vmap(f)`, on one device",
     "cond switch": "write `sad.where(condition, a, b)`; in kernels `if`",
     "while_ for_ lax": (
         "write `sad.fori_loop`, `sad.while_loop`, `sad.loop`; in kernels Python's loops"
@@ -186,7 +183,7 @@ LIBRARIES = {
     "hist flatten unflatten concat f32 f64 f16 i32 u32 i64",
     "PyTorch": "Tensor tensor from_numpy nn swish logsigmoid mse_loss cat unsqueeze "
     "permute flip take index_add masked_select "
-    "no_grad autograd jacrev vmap compile manual_seed rand randn",
+    "no_grad autograd jacrev compile manual_seed rand randn",
 }
 """The names of each library, for the documentation."""
 

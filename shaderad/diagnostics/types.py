@@ -257,6 +257,35 @@ MESSAGES: dict[str, Message] = {
         note="structs that hold pointers stay on the host until a kernel reads them",
         help="give it a list of them: `[{type}(..), ..]`",
     ),
+    "SR0394": _shape(
+        "`{name}` of `vmap` names axis {axis} of {place}, which has {rank:axis|axes}",
+        help="axes count from 0, or from -1 at the end, in results with that of the batch; an "
+        "argument that all elements share, such as a number, has `None` in `in_axes`",
+    ),
+    "SR0395": _shape(
+        "`vmap` of `{name}` maps no argument",
+        help="give at least one array an axis in `in_axes`; keywords are never mapped",
+    ),
+    "SR0396": _shape(
+        "`vmap` maps axes of two sizes: {first} in {left}, {second} in {right}",
+        help="the mapped axes have one size; `in_axes` says which axis of an argument is mapped, "
+        "or `None` for one that all elements share",
+    ),
+    "SR0397": _shape(
+        "`out_axes` of `vmap` is `None` for {place}, which differs from element to element",
+        help="give it an axis: 0 puts the elements of the batch in front",
+    ),
+    "SR0398": _language(
+        "`{name}` of `vmap` is not built like {wanted}",
+        label="found {found}",
+        help="give an axis for all, or tuples, lists, dicts and structs like those of the value, "
+        "with axes or `None` in them; `in_axes` holds one entry a positional argument",
+    ),
+    "SR0399": _language(
+        "`vmap` cannot map kernel `{kernel}`: {why}",
+        help="pass mapped arrays as parameters of their own, such as `x: sad.In[float]`, and map a "
+        "kernel before it is built: a graph that maps it can be built, too",
+    ),
     "SR0320": _language(
         "the size `{size}` is not known while a function is traced, and {what} needs a number",
         note="one trace serves every size",
@@ -359,7 +388,8 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0343": _language(
         "`{name}` inside of a function given to `sad.map`",
-        help="call it on whole arrays, outside of the mapped function{instead}",
+        help="write `sad.vmap` in place of `sad.map`, or call it on whole arrays, outside of the "
+        "mapped function{instead}",
     ),
     "SR0345": _shape(
         "`{name}` has {rank:axis|axes} by its annotation",

@@ -120,6 +120,11 @@ def holds_floats(leaf: Any) -> bool:
     return isinstance(leaf, Array) and types.is_differentiable(leaf.element)
 
 
+def is_data(leaf: Any) -> bool:
+    """True if a leaf is a number, list or NumPy array that may hold floats."""
+    return isinstance(leaf, float | np.floating | np.ndarray | list)
+
+
 def check_keywords(keywords: Mapping[str, Any]) -> None:
     """Raises SR0453 for an array of floats that is given by keyword."""
     for name, value in keywords.items():

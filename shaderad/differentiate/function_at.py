@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array, array, uploaded, vector_of, zeros
 from shaderad.arrays.tape import Trace, Values, When, taped, trace_of
@@ -19,6 +17,7 @@ from shaderad.differentiate.forms import (
     check_keywords,
     cotangents_of,
     holds_floats,
+    is_data,
     tangents_of,
 )
 from shaderad.execute.call import device_of
@@ -131,7 +130,7 @@ def _lift(leaf: Any, trace: Trace, device: Device) -> Any:
             raise error("SR0451")
         if types.is_differentiable(leaf.element):
             found = leaf.viewed(leaf.element, leaf.shape)
-    elif _is_data(leaf):
+    elif is_data(leaf):
         data = buffers.as_numpy(leaf, "argument")
         if data.dtype.names is not None:
             raise error("SR0454")
@@ -145,10 +144,6 @@ def _lift(leaf: Any, trace: Trace, device: Device) -> Any:
         return leaf
     trace.follow(found)
     return found.noted_as(vector_of(leaf))
-
-
-def _is_data(leaf: Any) -> bool:
-    return isinstance(leaf, float | np.floating | np.ndarray | list)
 
 
 def _value_struct(value: Any) -> types.Struct | None:

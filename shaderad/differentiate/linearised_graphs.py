@@ -35,6 +35,7 @@ from shaderad.trace.arguments import (
     typed_arguments,
 )
 from shaderad.trace.calls import Form, Placeholder, TracedFunction, traced_variant
+from shaderad.trace.primitives import as_number
 
 
 @dataclass(eq=False)
@@ -244,7 +245,8 @@ def bound_once(
         args = typed_arguments(function, args, device)
 
     def lifted(leaf: Any) -> Array | None:
-        found = array_of_number(leaf, device) if isinstance(leaf, float) else None
+        is_number = isinstance(as_number(leaf), float)
+        found = array_of_number(leaf, device) if is_number else None
         found = found or array_of_data(leaf, device)
         return found if found is not None and types.is_differentiable(found.element) else None
 

@@ -12,7 +12,7 @@ from typing import Any
 from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array, vector_of
 from shaderad.diagnostics import error
-from shaderad.differentiate.forms import check_keywords
+from shaderad.differentiate.forms import check_keywords, is_data
 from shaderad.execute.run_graph import kernels_of, pulled, pushed
 from shaderad.functions.bodies import TracedBody, outer_values
 from shaderad.functions.custom import conformed
@@ -21,7 +21,7 @@ from shaderad.ir import types
 from shaderad.ir.arrays import Graph, Value
 from shaderad.ir.nodes import Kernel
 from shaderad.rules.arrays.subgraphs import instantiate
-from shaderad.trace.primitives import as_number, made, spread
+from shaderad.trace.primitives import made, spread
 from shaderad.trace.traced import TracedArray, tracing
 
 
@@ -142,8 +142,7 @@ def traced_at(
     batch = tracing().batch
 
     def lift(leaf: Any) -> Any:
-        is_number = isinstance(as_number(leaf), float)
-        if not is_number and not isinstance(leaf, Array):
+        if not isinstance(leaf, Array) and not is_data(leaf):
             return leaf
         found = as_array(leaf)
         if not types.is_differentiable(found.element):

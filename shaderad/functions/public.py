@@ -2,6 +2,7 @@
 
 # ruff: noqa: F403
 from shaderad.functions.activations import *
+from shaderad.functions.batching import *
 from shaderad.functions.contractions import *
 from shaderad.functions.creation import *
 from shaderad.functions.custom import *

@@ -465,3 +465,12 @@ class KernelPush(Node):
     def result_types(self) -> tuple[ArrayType, ...]:
         by_name = dict(self.call.written)
         return tuple(by_name[name] for name in self.wanted)
+
+
+def _kinds(node: type[Node]) -> list[type[Node]]:
+    kinds = [kind for subclass in node.__subclasses__() for kind in (subclass, *_kinds(subclass))]
+    return [kind for kind in kinds if not kind.__name__.startswith("_")]
+
+
+NODES = tuple(_kinds(Node))
+"""The nodes above, for tables with a row for each."""

@@ -114,6 +114,14 @@ def test_hvp_of_a_function_of_kernels_slices_and_arithmetic(device: sad.Device) 
     np.testing.assert_allclose(by_w.item(), along, rtol=1e-5)
 
 
+def test_hvp_along_a_number_of_numpy(device: sad.Device) -> None:
+    x, v = np.float32([1.0, 2.0, 3.0]), np.float32([1.0, -1.0, 0.5])
+    for kind in (np.float32, np.float64):
+        moved, by_w = sad.hvp(lambda x, w: sad.sum(x * x * w), (x, kind(2.0)), (v, kind(3.0)))
+        np.testing.assert_allclose(moved.numpy(), 4.0 * v + 6.0 * x)
+        np.testing.assert_allclose(by_w.item(), 2.0 * x @ v)
+
+
 def test_hvp_of_one_argument_is_one_value(device: sad.Device) -> None:
     x, v = np.float32([1.0, 2.0, 3.0]), np.float32([1.0, -1.0, 0.5])
     call = {"dim": 3, "shapes": {"loss": 1}}

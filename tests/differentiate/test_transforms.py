@@ -86,6 +86,19 @@ def test_vjp_gives_the_result_and_a_pullback_that_may_be_called_again(device: sa
         np.testing.assert_allclose(x_bar.numpy(), 2 * X * bar, rtol=RTOL)
 
 
+def test_numpy_arguments_have_gradients_inside_of_graphs(device: sad.Device) -> None:
+    x = np.float32([1.0, 2.0])
+    _, pullback = sad.vjp(lambda x, n: x * x * n, x, [1, 2])
+
+    @sad.graph
+    def f(bar: sad.Array) -> Any:
+        by_x, by_n = pullback(bar)
+        assert by_n is None
+        return by_x + sad.grad(lambda x: sad.sum(x * bar))(x)
+
+    np.testing.assert_array_equal(f(np.float32([3.0, 5.0])).numpy(), [9.0, 45.0])
+
+
 def test_pullbacks_take_arrays_numpy_numbers_and_none(device: sad.Device) -> None:
     _, pullback = sad.vjp(total, X)
     for bar in (sad.array([2.0]), np.array([2.0]), [2.0], 2.0):

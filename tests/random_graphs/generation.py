@@ -6,7 +6,7 @@ float32 and float64 take the same ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,11 +14,13 @@ import numpy as np
 
 from shaderad.ir import arrays, nodes, ops, sizes
 from shaderad.ir.arrays import ArrayType, Graph, Value
-from shaderad.ir.sizes import Size
+from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import DOUBLE, FLOAT, HALF, INT, Scalar, Struct, Vector
 from shaderad.rules import composing as c
 from shaderad.rules.arrays import building as b
 from shaderad.rules.arrays.scan_operators import fold_by_bin
+from shaderad.rules.arrays.subgraphs import instantiate
+from shaderad.rules.batching import batched
 
 Rng = np.random.Generator
 N, M = sizes.symbol("n"), sizes.symbol("m")
@@ -48,18 +50,21 @@ def case(seed: int) -> Case:
 class Maker:
     """One graph while it grows."""
 
-    def __init__(self, rng: Rng) -> None:
+    def __init__(self, rng: Rng, shapes: Sequence[Shape] = ((N,), (M, N), (N,), (3,), ())) -> None:
         self.rng = rng
-        self.inputs = [Value(ArrayType(FLOAT, shape)) for shape in ((N,), (M, N), (N,), (3,), ())]
+        self.inputs = [Value(ArrayType(FLOAT, shape)) for shape in shapes]
         self.pool = list(self.inputs)
 
     def graph(self) -> Graph:
-        for _ in range(self.rng.integers(3, 12)):
+        self.grow(self.whole(3, 12))
+        return Graph(tuple(self.inputs), tuple(self.pool[-3:]))
+
+    def grow(self, steps: int) -> None:
+        for _ in range(steps):
             x = self.pick(self.pool)
             made = bounded(self.pick(STEPS)(self, x))
             if len(made.shape) <= LARGEST_RANK and degree(made) <= LARGEST_DEGREE:
                 self.pool.append(made)
-        return Graph(tuple(self.inputs), tuple(self.pool[-3:]))
 
     def pick(self, choices: Any) -> Any:
         return choices[self.rng.integers(len(choices))]
@@ -345,11 +350,25 @@ def looped(maker: Maker, x: Value) -> Value:
     return maker.pick((last, states))
 
 
+def in_batches(maker: Maker, x: Value) -> Value:
+    """A random function of each row, and of something that all rows share or have one each of."""
+    if not x.shape:
+        return x
+    extent, other = x.shape[0], maker.pick(maker.pool)
+    is_mapped = bool(other.shape) and other.shape[0] == extent and bool(maker.whole(0, 2))
+    row = Maker(maker.rng, (x.shape[1:], other.shape[is_mapped:]))
+    row.grow(maker.whole(1, 4))
+    body = Graph(tuple(row.inputs), tuple(row.pool[-1:]))
+    whole, _ = batched(body, (True, is_mapped), extent)
+    (result,) = instantiate(whole, (x, other))
+    return result
+
+
 LAYOUTS: tuple[Step, ...] = (
     transposed, reshaped, reversed_, sliced, shifted, repeated, placed, rolled,
 )  # fmt: skip
 STEPS: tuple[Step, ...] = (
     unary, binary, binary, chosen, in_struct, transposed, reshaped, reversed_, shifted, repeated,
     joined, sliced, placed, rolled, gathered, gathered, scattered, binned, in_other_floats,
-    last_written, reduced, multiplied, multiplied, scanned, ordered, extreme, looped,
+    last_written, reduced, multiplied, multiplied, scanned, ordered, extreme, looped, in_batches,
 )  # fmt: skip

@@ -1,0 +1,236 @@
+"""`vmap`: a function of arrays, for each element of a batch of them.
+
+The function is traced for one element; its graph then becomes that of the whole batch
+(`rules/batching`), so that whatever it calls may be mapped, derivatives and kernels included.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, cast
+
+from shaderad.arrays import trees
+from shaderad.device.lines import user_span
+from shaderad.diagnostics import Error, error
+from shaderad.diagnostics.tracebacks import api_boundary
+from shaderad.functions.array_function import array_function
+from shaderad.functions.bodies import TracedBody, outer_values, rebuilt
+from shaderad.functions.elements import as_array
+from shaderad.ir import sizes
+from shaderad.ir.arrays import ArrayType, Value
+from shaderad.ir.sizes import Size
+from shaderad.rules.arrays import building as b
+from shaderad.rules.arrays.subgraphs import instantiate
+from shaderad.rules.batching import batched
+from shaderad.rules.batching.operands import Batch, Operand
+from shaderad.trace.primitives import as_number, made
+from shaderad.trace.traced import TracedArray, tracing
+
+__all__ = ["vmap"]
+
+
+@api_boundary
+def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
+    """`function` of each element of a batch, in one run, as in JAX.
+
+    ``result[k] = function(x[k], y[k], ..)``: the function sees its arguments without the axis that
+    `in_axes` names, and its results get one at `out_axes`. What does not depend on a mapped
+    argument is computed once.
+
+    Args:
+        function: A kernel, a graph, a derivative such as ``sad.grad(f)``, or any Python function
+            of arrays, which is called once, on traced arrays. A kernel becomes one launch with
+            another Index in front.
+        in_axes: The axis of each array that runs over the batch: an axis for all arguments, or a
+            tuple of one entry a positional argument, each an axis, `None` for what all elements
+            share, or a tree of them built like the first levels of the argument.
+        out_axes: Where the axis stands in each result: an axis, or a tree built like the first
+            levels of the result; `None` for what is the same for all elements.
+
+    Returns:
+        A function of the same arguments and call keywords. Keywords are shared by all elements; the
+            ``dim`` and ``shapes`` of a kernel are those of one element.
+
+    Raises:
+        ShapeError: When called: SR0394 for an axis that an array does not have, SR0395 where
+            nothing is mapped, SR0396 where mapped axes differ in size, SR0397 for `out_axes` of
+            `None` where elements differ.
+        LanguageError: SR0398 for axes that are built differently, SR0399 for kernels that read
+            mapped arrays through pointers or were loaded from a build.
+
+    Differentiable as `function` is. In a `while_loop` whose condition is mapped the elements for
+    which it holds no more keep their carries until it holds for none.
+
+    Source: Bradbury et al., *JAX: composable transformations of Python+NumPy programs* (2018).
+    """
+    if not callable(function):
+        raise error("SR0466", found=repr(function))
+    name = getattr(function, "__name__", "function")
+
+    @api_boundary
+    @functools.wraps(function, updated=())
+    def mapped(*args: Any, **call: Any) -> Any:
+        bound = partial(function, **call) if call else function
+        return _run(_Batched(bound, name, in_axes, out_axes), *args)
+
+    return mapped
+
+
+@array_function
+def _run(function: Callable[..., Any], *args: Any) -> Any:
+    return function(*args)
+
+
+@dataclass(frozen=True, slots=True)
+class _Batched:
+    """A function of traced arrays, for each element of a batch."""
+
+    function: Callable[..., Any]
+    name: str
+    in_axes: Any
+    out_axes: Any
+
+    def __call__(self, *args: Any) -> Any:
+        """Traces the function for one element; puts the graph of the batch into the trace."""
+        lifted = [_lifted(*one) for one in _paired(args, self.in_axes, "in_axes")]
+        given = [x for x in lifted if isinstance(x, _Rows)]
+        extent = self._extent(given)
+        body = TracedBody()
+        arguments = [x.element(body) if isinstance(x, _Rows) else x for x in lifted]
+        out = body.lifted(body.call(self.function, *rebuilt(args, arguments)))
+        leaves = [leaf for leaf in trees.leaves(out) if leaf is not None]
+        constants = body.constants
+        graph = body.graph(constants, [x.value for x in leaves])
+        flags = [k < len(given) for k in range(len(graph.inputs))]
+        whole, are_mapped = batched(graph, flags, extent)
+        operands = (*(x.in_front(extent) for x in given), *outer_values(constants))
+        values = zip(instantiate(whole, operands), are_mapped, strict=True)
+        results = [
+            None if x is None else _placed(x, Operand(*next(values)), axis, place, Batch(extent))
+            for x, axis, place in _paired(out, self.out_axes, "out_axes")
+        ]
+        return rebuilt(out, results)
+
+    def _extent(self, given: Sequence[_Rows]) -> Size:
+        """The size of the batch.
+
+        Raises:
+            ShapeError: SR0395 where nothing is mapped, SR0396 where sizes differ.
+        """
+        if not given:
+            raise error("SR0395", user_span(), name=self.name)
+        first = given[0].extent
+        for x in given:
+            if not tracing().are_equal(first, x.extent):
+                left, right = (sizes.evaluate(n, tracing().size_by_name) for n in (first, x.extent))
+                raise error("SR0396", user_span(), left=given[0].place, right=x.place,
+                            first=left, second=right)  # fmt: skip
+        return first
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """A mapped argument."""
+
+    array: TracedArray
+    axis: int
+    """The axis of the batch in `array.value`."""
+    place: str
+
+    @property
+    def extent(self) -> Size:
+        return self.array.value.shape[self.axis]
+
+    def element(self, body: TracedBody) -> TracedArray:
+        """One element of the batch, as the function sees it."""
+        shape = self.array.value.shape
+        t = ArrayType(self.array.element, (*shape[: self.axis], *shape[self.axis + 1 :]))
+        return body.argument(t, self.array).noted_as(self.array.given_vector)
+
+    def in_front(self, extent: Size) -> Value:
+        """The array with the axis of the batch, which has this extent, in front."""
+        value = tracing().value_of(self.array)
+        others = (k for k in range(len(value.shape)) if k != self.axis)
+        moved = b.transpose(value, [self.axis, *others])
+        return b.reshape(moved, (extent, *moved.shape[1:]))
+
+
+def _lifted(leaf: Any, axis: int | None, place: str) -> Any:
+    """A mapped leaf; the leaf itself if all elements share it."""
+    if axis is None:
+        return leaf
+    array = as_array(leaf)
+    position = _position("in_axes", axis, len(array.extents), place)
+    return _Rows(array, len(array.batch) + position, place)
+
+
+def _position(name: str, axis: int, rank: int, place: str) -> int:
+    """The axis, counted from the front.
+
+    Raises:
+        ShapeError: SR0394 where there is none such.
+    """
+    if not -rank <= axis < rank:
+        raise error("SR0394", user_span(), name=name, axis=axis, place=place, rank=rank)
+    return axis % rank
+
+
+def _placed(
+    x: TracedArray, result: Operand, axis: int | None, place: str, batch: Batch
+) -> TracedArray:
+    """The `result` of the batch in place of that of one element, `x`, with the axis at `axis`.
+
+    Raises:
+        ShapeError: SR0397 for no axis where elements differ.
+    """
+    if axis is None:
+        if result.is_mapped:
+            raise error("SR0397", user_span(), place=place)
+        return made(result.value, x.batch)
+    position = len(x.batch) + _position("out_axes", axis, len(x.extents) + 1, place)
+    value = batch.spread(result)
+    behind = range(position + 1, len(value.shape))
+    return made(b.transpose(value, [*range(1, position + 1), 0, *behind]), x.batch)
+
+
+# -- trees of axes ------------------------------------------------------------------------------
+
+
+def _paired(
+    tree: Any, axes: Any, name: str, place: str = ""
+) -> Iterator[tuple[Any, int | None, str]]:
+    """Each leaf of `tree`, its axis by `axes`, and its place in messages.
+
+    Raises:
+        LanguageError: SR0398, where `axes` is no axis and not built like `tree`.
+    """
+    parts, axis = trees.children(tree), as_number(axes)
+    is_axis = axes is None or type(axis) is int
+    place = place or _WHOLE[name]
+    if parts is None and is_axis:
+        yield tree, cast("int | None", axis), place
+        return
+    own = dict.fromkeys(parts or (), axes) if is_axis else _built_like(tree, axes, name, place)
+    stem = place.removeprefix("the ")
+    for key, part in (parts or {}).items():
+        inside = f"argument {key}" if place == _WHOLE["in_axes"] else f"{stem}[{key!r}]"
+        yield from _paired(part, own[key], name, inside)
+
+
+_WHOLE = {"in_axes": "the arguments", "out_axes": "the result"}
+
+
+def _built_like(tree: Any, axes: Any, name: str, place: str) -> dict[Any, Any]:
+    """The parts of `axes` under the keys of `tree`."""
+    parts = trees.children(tree)
+    try:
+        if parts is not None:
+            return trees.matching(tree, parts, axes, name)
+    except Error:
+        pass
+    found = repr(axes) if trees.children(axes) is None else trees.described(axes)
+    wanted = "" if parts is None else f": {trees.described(tree)}"
+    raise error("SR0398", user_span(), name=name, found=found, wanted=f"{place}{wanted}")
