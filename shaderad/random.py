@@ -70,7 +70,7 @@ def key(seed: Any) -> Array:
         A ``uint2``, which carries no derivative.
 
     Raises:
-        ShapeError: SR0330 for an array of other elements, SR0396 for a number out of range.
+        ShapeError: SR0330 for an array of other elements, SR0801 for a number out of range.
     """
     words = _words_of("seed", seed, 2)
     return _key_of_word(seed) if words is None else _key_of_words(words)
@@ -100,7 +100,7 @@ def split(key: Any, n: Any = 2) -> Array:
         Keys of this shape, which carry no derivative.
 
     Raises:
-        ShapeError: SR0330 for what is no key, SR0370 and SR0371 for another `n`, SR0397 for several
+        ShapeError: SR0330 for what is no key, SR0370 and SR0371 for another `n`, SR0802 for several
             keys.
     """
     return _blocks(key, shape_of(n, "n"))
@@ -119,7 +119,7 @@ def fold_in(key: Any, data: Any) -> Array:
 
     Raises:
         ShapeError: SR0330 for what is no key and no int, SR0379, where the shapes do not broadcast,
-            SR0396 for a number out of range.
+            SR0801 for a number out of range.
     """
     words = _words_of("data", data, 1)
     return _folded(key, data if words is None else words.reshape(()))
@@ -139,14 +139,14 @@ def _words_of(name: str, given: Any, count: int) -> np.ndarray[Any, Any] | None:
     """A number of the Python program in words of 32 bits, the highest first; else `None`.
 
     Raises:
-        ShapeError: SR0396 for another number than a whole one of so many words.
+        ShapeError: SR0801 for another number than a whole one of so many words.
     """
     plain = as_number(given)
     if plain is None:
         return None
     number = size_or_none(plain)
     if not isinstance(number, int) or not 0 <= number < 2 ** (32 * count):
-        raise error("SR0396", name=name, found=repr(given), bits=32 * count)
+        raise error("SR0801", name=name, found=repr(given), bits=32 * count)
     words = [number >> 32 * k & 0xFFFFFFFF for k in reversed(range(count))]
     return np.array(words, np.uint32)
 
@@ -181,7 +181,7 @@ def uniform(
     Raises:
         ShapeError: SR0326 for another `dtype`, SR0330 for what is no key, and limits of another
             type, SR0358 for what is no element type, SR0370 and SR0371 for what is no extent,
-            SR0379, where limits do not broadcast to `shape`, SR0397 for several keys.
+            SR0379, where limits do not broadcast to `shape`, SR0802 for several keys.
 
     Differentiable in `low` and `high`, with factors 1 - u and u.
     """
@@ -210,7 +210,7 @@ def normal(key: Any, shape: Any = (), dtype: Any = float) -> Array:
 
     Raises:
         ShapeError: SR0326 for another `dtype`, SR0330 for what is no key, SR0358 for what is no
-            element type, SR0370 and SR0371 for what is no extent, SR0397 for several keys.
+            element type, SR0370 and SR0371 for what is no extent, SR0802 for several keys.
 
     Source: Box, Muller, *A note on the generation of random normal deviates*, Annals of
     Mathematical Statistics 29 (1958).
@@ -242,7 +242,7 @@ def permutation(key: Any, x: Any, axis: int = 0) -> Array:
 
     Raises:
         ShapeError: SR0323 for an axis, SR0330 for what is no key, SR0371 for a negative number,
-            SR0397 for several keys.
+            SR0802 for several keys.
 
     Differentiable in an array: a cotangent goes back to where its element came from.
     """
@@ -306,11 +306,11 @@ def _blocks(key: Any, shape: Shape, stream: int = 0) -> TracedArray:
     """Two random words for each position of a shape.
 
     Raises:
-        ShapeError: SR0330 for what is no key, SR0397 for several.
+        ShapeError: SR0330 for what is no key, SR0802 for several.
     """
     one = _keys(key)
     if one.extents:
-        raise error("SR0397", user_span(), shape=known_shape(one.extents))
+        raise error("SR0802", user_span(), shape=known_shape(one.extents))
     positions = b.reshape(b.iota((sizes.product(shape),), 0), shape)
     return elementwise(_cipher, one, _pairs(stream, cast_to(made(positions, ()), UINT)))
 

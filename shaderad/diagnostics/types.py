@@ -252,25 +252,6 @@ MESSAGES: dict[str, Message] = {
         "`{name}` of an optimiser is a number {limits}, and is `{found}`",
         help="a learning rate that changes from step to step is the `lr` of `step`",
     ),
-    "SR0396": _shape(
-        "`{name}` is a whole number from 0 to below 2**{bits}, and is `{found}`",
-        help="give it an int in this range, or an array of ints",
-    ),
-    "SR0397": _shape(
-        "a draw takes one key, and got keys of shape {shape}",
-        help="select one, `keys[0]`; `sad.map(draw, keys)` draws by each",
-    ),
-    "SR0398": _shape(
-        "`conv` of shapes {left} and {right}: {why}",
-        note="`x` is (.., channels, spatial axes..), `w` (output channels, channels / groups, "
-        "kernel axes..)",
-        help="reshape them, or move axes with `sad.transpose`",
-    ),
-    "SR0399": _shape(
-        "`{name}` of `conv` is {wanted}, and is `{found}`",
-        help="write numbers of the Python program: the axes of `w` say how many spatial axes "
-        "there are",
-    ),
     "SR0391": _shape(
         "`{name}` takes `{type}` structs, and got a `{found}`",
         note="structs that hold pointers stay on the host until a kernel reads them",

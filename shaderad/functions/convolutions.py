@@ -51,8 +51,8 @@ def conv(
         and rounded once.
 
     Raises:
-        ShapeError: SR0326 for vectors, bools and structs, SR0330, where the types differ, SR0398
-            for shapes that do not fit, SR0399 for another `stride`, `padding`, `dilation` or
+        ShapeError: SR0326 for vectors, bools and structs, SR0330, where the types differ, SR0803
+            for shapes that do not fit, SR0804 for another `stride`, `padding`, `dilation` or
             `groups`.
 
     Differentiable: the cotangents of `x` and `w` are convolutions as well.
@@ -126,7 +126,7 @@ def _numbers(x: Any, w: Any) -> tuple[TracedArray, TracedArray]:
 def _group_count(groups: Any, x: TracedArray, w: TracedArray, rank: int) -> int:
     """The number of groups, which divide the channels and the output channels."""
     if type(groups) is not int or groups < 1:
-        raise error("SR0399", user_span(), name="groups", found=repr(groups),
+        raise error("SR0804", user_span(), name="groups", found=repr(groups),
                     wanted="a whole number from 1 on")  # fmt: skip
     outputs, channels = w.extents[:2]
     whole = sizes.multiply(sizes.floor_divide(outputs, groups), groups)
@@ -148,7 +148,7 @@ def _windows(
 
 
 def _misfit(x: TracedArray, w: TracedArray, why: str) -> Exception:
-    return error("SR0398", user_span(), left=known_shape(x.extents),
+    return error("SR0803", user_span(), left=known_shape(x.extents),
                  right=known_shape(w.extents), why=why)  # fmt: skip
 
 
@@ -156,7 +156,7 @@ def _distances(name: str, given: Any, rank: int) -> tuple[int, ...]:
     """One positive number for each spatial axis."""
     items = _by_axis(given, rank)
     if len(items) != rank or any(type(one) is not int or one < 1 for one in items):
-        raise error("SR0399", user_span(), name=name, found=repr(given),
+        raise error("SR0804", user_span(), name=name, found=repr(given),
                     wanted=f"a whole number from 1 on, or {rank} of them")  # fmt: skip
     return tuple(items)
 
@@ -177,7 +177,7 @@ def _padding(
     pairs = [pair for pair in map(_pair, items) if pair is not None]
     if len(pairs) != len(extents) or len(pairs) != len(items):
         wanted = f'a whole number, {len(extents)} of them or of pairs, `"same"` or `"valid"`'
-        raise error("SR0399", user_span(), name="padding", found=repr(given), wanted=wanted)
+        raise error("SR0804", user_span(), name="padding", found=repr(given), wanted=wanted)
     return pairs
 
 
