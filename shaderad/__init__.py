@@ -22,6 +22,7 @@ from shaderad.names import FORMS, INTRINSICS
 
 if TYPE_CHECKING:  # What `_LATER` imports.
     from shaderad import optim as optim
+    from shaderad import random as random
     from shaderad.arrays.arrays import *
     from shaderad.arrays.trees import *
     from shaderad.bundle import *
@@ -60,6 +61,8 @@ _LATER = {
 }
 """Modules by what they list in `__all__`: one name imports no other module."""
 _FUNCTIONS = "shaderad.functions.public"
+_NAMESPACES = ("optim", "random")
+"""Modules that are public names themselves."""
 
 # float2 .. double4x4, half, double, uint; sin, dot, lerp, ..; range, detach, fwd_diff, ..
 globals().update(TYPES)
@@ -79,8 +82,8 @@ SYNTAX.comes_from(_array_functions)
 @api_boundary
 def __getattr__(name: str) -> Any:
     """Imports what is not needed to define kernels, at its first use."""
-    if name == "optim":
-        return import_module("shaderad.optim")
+    if name in _NAMESPACES:
+        return import_module(f"shaderad.{name}")
     if name == "__all__":
         return __dir__()
     if name.startswith("_"):
@@ -98,4 +101,4 @@ def __dir__() -> list[str]:
     listed = {name for module in _AT_ONCE for name in import_module(module).__all__}
     later = {name for names in _LATER.values() for name in names}
     functions = import_module(_FUNCTIONS).__all__
-    return sorted(listed | later | {"optim", *functions, *TYPES, *INTRINSICS, *FORMS})
+    return sorted(listed | later | {*_NAMESPACES, *functions, *TYPES, *INTRINSICS, *FORMS})

@@ -11,7 +11,15 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from shaderad.diagnostics import build, derivatives, errors, language, runtime, types
+from shaderad.diagnostics import (
+    array_functions,
+    build,
+    derivatives,
+    errors,
+    language,
+    runtime,
+    types,
+)
 from shaderad.diagnostics.errors import *
 from shaderad.diagnostics.errors import NO_SPAN, Message, Span, counted, render, sentence
 
@@ -21,6 +29,7 @@ __all__ += errors.__all__
 MESSAGES: dict[str, Message] = {
     **language.MESSAGES,
     **types.MESSAGES,
+    **array_functions.MESSAGES,
     **derivatives.MESSAGES,
     **build.MESSAGES,
     **runtime.MESSAGES,

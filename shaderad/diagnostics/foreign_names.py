@@ -143,15 +143,20 @@ _INSTEAD: dict[str, str] = {
     "block_until_ready": "call `synchronize` of the device, or `.numpy()` of an array",
     "nn functional": "layers are functions of arrays: `sad.relu(x @ w + b)`",
     "randn normal gauss": (
-        "of two random numbers u and v write "
+        "write `sad.random.normal(key, shape)`; in kernels, of two random numbers u and v, "
         "`sad.sqrt(-2.0 * sad.log(1.0 - u)) * sad.cos(6.2831853 * v)`"
     ),
-    "manual_seed seed PRNGKey": "numbers come from a seed that you pass: `sad.pcg(seed)`",
+    "manual_seed seed PRNGKey": (
+        "numbers come from a key that you pass: `sad.random.key(seed)`; in kernels from a seed: "
+        "`sad.pcg(seed)`"
+    ),
+    "randperm shuffle": "write `sad.random.permutation(key, x)`",
     "barrier syncthreads GroupMemoryBarrierWithGroupSync": (
         "threads of a kernel do not wait for each other: write two kernels"
     ),
-    "rand random randf rand_init": (
-        "write `sad.uniform01(sad.pcg(seed))`, with a seed of its own for each thread"
+    "rand randf rand_init": (
+        "write `sad.random.uniform(key, shape)`; in kernels `sad.uniform01(sad.pcg(seed))`, with a "
+        "seed of its own for each thread"
     ),
 }
 
@@ -178,12 +183,12 @@ LIBRARIES = {
     "init synchronize rand_init randf",
     "Taichi": "field ndarray root Vector Matrix template func dataclass static ndrange loop_config "
     "atomic_add atomic_min f32 f64 f16 i32 u32 i64 needs_grad Tape stop_grad "
-    "grad_replaced random init sync to_numpy mix",
+    "grad_replaced init sync to_numpy mix",
     "Futhark": "replicate tabulate indices zip unzip filter partition reduce_comm reduce_by_index "
     "hist flatten unflatten concat f32 f64 f16 i32 u32 i64",
     "PyTorch": "Tensor tensor from_numpy nn swish logsigmoid mse_loss cat unsqueeze "
     "permute flip take index_add masked_select "
-    "no_grad autograd jacrev compile manual_seed rand randn",
+    "no_grad autograd jacrev compile manual_seed rand randn randperm",
 }
 """The names of each library, for the documentation."""
 

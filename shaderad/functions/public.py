@@ -4,6 +4,7 @@
 from shaderad.functions.activations import *
 from shaderad.functions.batching import *
 from shaderad.functions.contractions import *
+from shaderad.functions.convolutions import *
 from shaderad.functions.creation import *
 from shaderad.functions.custom import *
 from shaderad.functions.elements import *

@@ -30,6 +30,7 @@ from shaderad.interpret.cells import (
     to_host,
     zeros,
 )
+from shaderad.interpret.convolutions import convolved
 from shaderad.interpret.expressions import evaluate as evaluate_expression
 from shaderad.interpret.machine import CallFrame, Machine, ReportKind, RunReport, neutral
 from shaderad.interpret.run import interpret, new_machine, run_function
@@ -302,6 +303,12 @@ def _arg_extreme(r: GraphRun, node: arrays.ArgExtreme, x: ArrayValue) -> ArrayVa
     return _ints(np.argmax(data == best, axis=-1))
 
 
+def _convolution(r: GraphRun, node: arrays.Convolution, *operands: ArrayValue) -> ArrayValue:
+    x, w = map(_data, operands)
+    y = convolved(node, x, w, r.shape(node.extents), r.shape(node.padding))
+    return ArrayValue(node.result.element, y.shape, Cell(y.reshape(-1)))
+
+
 # -- control flow -----------------------------------------------------------------------------
 
 
@@ -383,6 +390,7 @@ _RULES: dict[type[arrays.Node], Callable[..., ArrayValue | list[ArrayValue]]] = 
     arrays.ArgSort: _arg_sort,
     arrays.Reduce: _reduce,
     arrays.Scan: _scan,
+    arrays.Convolution: _convolution,
     arrays.ArgExtreme: _arg_extreme,
     arrays.Loop: _loop,
     arrays.WhileLoop: _while,

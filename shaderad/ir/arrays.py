@@ -336,6 +336,27 @@ class Scan(Node):
         return (self.operands[0].type,)
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Convolution(Node):
+    """``result[g, b, o, p..] = sum over c, k.. of x[g, b, c, t..] * w[g, o, c, k..]``.
+
+    Along each spatial axis ``spacing * t = stride * p + dilation * k - padding``; where no position
+    t of `x` is such, the addend is 0. Operands: x, w, of numbers. Strides and dilations may be
+    negative, never 0; `spacing` is positive. Derivatives are convolutions again.
+    """
+
+    extents: Shape
+    """The spatial axes of the result."""
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    spacings: tuple[int, ...]
+    padding: Shape
+
+    def result_types(self) -> tuple[ArrayType, ...]:
+        x, w = self.operands
+        return (ArrayType(x.element, (*x.shape[:2], w.shape[1], *self.extents)),)
+
+
 # -- control flow -----------------------------------------------------------------------------
 
 

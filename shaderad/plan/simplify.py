@@ -25,7 +25,7 @@ from shaderad.plan.sorting import extreme_by_reduction, sort_in_rounds
 from shaderad.plan.storage import is_fused_node
 from shaderad.rules import composing as c
 from shaderad.rules.arrays import building as b
-from shaderad.rules.arrays import scan_operators
+from shaderad.rules.arrays import convolutions, scan_operators
 from shaderad.rules.equality import Expressions
 from shaderad.rules.expressions import substitute
 
@@ -49,6 +49,9 @@ def _rewrite(graph: Graph, rule: Rule, value_of: dict[Value, Value]) -> None:
             (x,) = operands
             while isinstance(x.producer, arrays.Reshape):
                 x = x.producer.operands[0]
+            if x.shape == node.shape:
+                value_of[node.result] = x
+                continue
             operands = (x,)
         results = rule(arrays.with_operands(node, operands))
         value_of.update(zip(node.results, results, strict=True))
@@ -165,11 +168,15 @@ def _inlined(node: Node) -> Sequence[Value]:
 
 
 def _expanded(node: Node) -> Sequence[Value]:
-    """Expands sorts and searches into nodes that plans have steps for; bounds last writers."""
+    """Expands sorts, searches and convolutions into nodes that plans have steps for; bounds last
+    writers.
+    """
     if isinstance(node, arrays.ArgSort):
         return (sort_in_rounds(node.operands[0]),)
     if isinstance(node, arrays.ArgExtreme):
         return (extreme_by_reduction(node.operands[0], node.kind),)
+    if isinstance(node, arrays.Convolution):
+        return (convolutions.as_sum(node),)
     if isinstance(node, arrays.LastWriter):
         # A Max array holds the smallest int where no thread wrote.
         x = node.result

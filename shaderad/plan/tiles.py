@@ -20,7 +20,16 @@ from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import INT, Access, LocalArray, Scalar, is_bool
 from shaderad.plan.elements import Elements, View
 from shaderad.plan.kernels import IsStored, Writer, write_kernel
-from shaderad.plan.positions import Indices, Position, Positions, add, constant, number, times
+from shaderad.plan.positions import (
+    RANK_LIMIT,
+    Indices,
+    Position,
+    Positions,
+    add,
+    constant,
+    number,
+    times,
+)
 from shaderad.plan.statements import Written
 from shaderad.plan.steps import RunTiles
 from shaderad.plan.storage import RECOMPUTED_COST, cost_of
@@ -113,16 +122,24 @@ def _absent(names: set[str], reads: Sequence[frozenset[str]]) -> set[str]:
 
 
 def _cost(element: Expr) -> int:
-    """The cost of an element, apart from finding what it reads."""
+    """The cost of an element, apart from finding what it reads, and where it is 0 instead.
+
+    Raises:
+        _NotShared: For a choice between two values.
+    """
     cost, pending, seen = 0, [element], set[int]()
     while pending:
         part = pending.pop()
-        if isinstance(part, nodes.Conditional):
-            raise _NotShared
-        if id(part) not in seen and not isinstance(part, nodes.Load):
-            seen.add(id(part))
+        if id(part) in seen or isinstance(part, nodes.Load):
+            continue
+        seen.add(id(part))
+        if not isinstance(part, nodes.Conditional):
             cost += cost_of(part)
             pending += operands(part)
+        elif c.is_zero(part.if_false):
+            pending.append(part.if_true)
+        else:
+            raise _NotShared
     return cost
 
 
@@ -174,8 +191,8 @@ class _Tiles:
     # -- the sums of a tile ----------------------------------------------------------------
 
     def _tile(self, writer: Writer) -> list[Stmt]:
-        part, *tile = writer.own
         body: list[Stmt] = []
+        part, *tile = (self._named(writer, axis, at, body) for axis, at in enumerate(writer.own))
         along = [self._along(writer, axis, at, body) for axis, at in enumerate(tile)]
         places = [*product(*along)]
         sums = c.variable(_SUMS, LocalArray(self._x.element, len(places)))
@@ -183,6 +200,15 @@ class _Tiles:
         body.append(Assign(name=sums.name, value=nodes.Zero(type=sums.type)))
         body.append(self._loop(writer, part, places, sums))
         return [*body, self._stores(writer, part, tile, sums)]
+
+    def _named(self, writer: Writer, axis: int, at: Position, body: list[Stmt]) -> Position:
+        """A position of the thread as a local, where finding it costs divisions."""
+        if len(writer.own) <= RANK_LIMIT or not at.terms:
+            return at
+        index = c.variable(f"own{axis}", INT)
+        writer.local_types[index.name] = INT
+        body.append(Assign(name=index.name, value=writer.positions.expr(at)))
+        return writer.positions.of(index)
 
     def _along(self, writer: Writer, axis: int, tile: Position, body: list[Stmt]) -> list[Position]:
         """The positions of a tile along one axis, the last result in place of those beyond it.

@@ -13,7 +13,15 @@ from shaderad.ir import arrays
 from shaderad.ir.arrays import Graph, Loop, Node, Subgraph, Value, WhileLoop, needed_by
 from shaderad.ir.nodes import Var
 from shaderad.rules.arrays import building as b
-from shaderad.rules.arrays import kernels, layout, loops, reductions, subgraphs, while_loops
+from shaderad.rules.arrays import (
+    convolutions,
+    kernels,
+    layout,
+    loops,
+    reductions,
+    subgraphs,
+    while_loops,
+)
 from shaderad.rules.arrays.layout import Derivatives, NodeRule
 from shaderad.rules.arrays.subgraphs import (
     Pullback,
@@ -191,6 +199,7 @@ _RULES: dict[type[Node], NodeRule] = {
     arrays.Concatenate: NodeRule(layout.push_concatenate, layout.pull_concatenate),
     arrays.ScatterAdd: NodeRule(layout.push_scatter_add, layout.pull_scatter_add),
     arrays.Reduce: NodeRule(reductions.push_reduce, reductions.pull_reduce),
+    arrays.Convolution: NodeRule(convolutions.push_convolution, convolutions.pull_convolution),
     arrays.Scan: NodeRule(reductions.push_scan, reductions.pull_scan),
     arrays.KernelCall: NodeRule(kernels.push_call, kernels.pull_call),
     arrays.KernelPull: NodeRule(kernels.push_pull, kernels.pull_pull),

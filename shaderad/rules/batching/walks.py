@@ -14,6 +14,7 @@ from shaderad.ir.arrays import Graph, Node, Value
 from shaderad.ir.sizes import Size
 from shaderad.ir.tables import check_rows
 from shaderad.rules.batching import kernels, layout
+from shaderad.rules.batching.convolutions import batch_convolution
 from shaderad.rules.batching.loops import batch_loop, batch_while
 from shaderad.rules.batching.operands import (
     Batch,
@@ -60,6 +61,7 @@ def _results(node: Node, operands: Sequence[Operand], batch: Batch) -> Sequence[
 
 _RULES: dict[type[Node], NodeRule] = {
     **layout.RULES,
+    arrays.Convolution: batch_convolution,
     arrays.KernelCall: kernels.batch_call,
     arrays.KernelPull: kernels.batch_pull,
     arrays.KernelPush: kernels.batch_push,

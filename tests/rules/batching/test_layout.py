@@ -51,6 +51,16 @@ def of_two(x: Value, y: Value) -> list[Value]:
     return [product, b.concatenate((x, product), 1), y]
 
 
+def test_convolutions() -> None:
+    rng = np.random.default_rng(1)
+    x, w = array((2, 3, 4, 5)), array((2, 6, 4, 2))
+    node = arrays.Convolution(
+        operands=(x, w), extents=(3,), strides=(2,), dilations=(1,), spacings=(1,), padding=(1,)
+    )
+    data = [rng.normal(size=(2, 3, 4, 5)), rng.normal(size=(2, 6, 4, 2))]
+    check_batches(Graph((x, w), node.results), data)
+
+
 def test_operands_that_are_shared_are_repeated() -> None:
     x, y = array((2, 3)), array((2, 3))
     check_batches(Graph((x, y), tuple(of_two(x, y))), [X, X + 1])
