@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from shaderad.runtime import DeviceBuffer, Pipeline, Runtime
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Frame:
     """The buffers of one run, and what else differs from run to run."""
 
-    buffers: Sequence[DeviceBuffer]
+    buffers: list[DeviceBuffer]
     """The inputs, then the buffers that the run makes."""
     starts: Sequence[int]
     """The bytes before each input in its buffer."""

@@ -10,10 +10,10 @@ they are recorded.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from itertools import accumulate
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from shaderad.compiler.artifact import BindingAccess, Code, Program
 from shaderad.diagnostics import error
@@ -39,6 +39,9 @@ STAGING_KEPT_BYTES = 1 << 20
 
 STAGING_LIMIT_BYTES = 256 << 20
 """Larger read-backs are split; it is WebGPU's default for the maximum buffer size."""
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 BufferOffset = tuple[DeviceBuffer, int]
 """A buffer, and an offset in it in bytes."""
@@ -144,17 +147,28 @@ class Runtime(Guarded):
     @guarded
     def allocate(self, byte_count: int, *, zeroed: bool = True) -> DeviceBuffer:
         """Creates a buffer of `byte_count` bytes, zero-filled unless `zeroed` is false."""
-        check_bytes(self.capabilities, byte_count, self.capabilities.binding_bytes_limit)
-        size = max(SMALLEST_ALLOCATION, padded(byte_count))
         self.settle_pool()
-        buffer = self.pool.reuse(byte_count, size)
-        is_zero = buffer is None and self.zeroes_new_buffers
-        if buffer is None:
-            native = self.allocated(lambda: self.new_native(size), byte_count)
-            buffer = self.pool.hold(byte_count, native, is_own=True)
-        if zeroed and not is_zero:
-            self.record_zero(buffer, 0, size)
+        buffer, is_new = self._taken(byte_count)
+        if zeroed and not (is_new and self.zeroes_new_buffers):
+            self.record_zero(buffer, 0, max(SMALLEST_ALLOCATION, padded(byte_count)))
         return buffer
+
+    @guarded
+    def allocate_unset(self, byte_counts: Sequence[int]) -> list[DeviceBuffer]:
+        """Creates buffers whose content is arbitrary."""
+        self.settle_pool()
+        return [self._taken(byte_count)[0] for byte_count in byte_counts]
+
+    def _taken(self, byte_count: int) -> tuple[DeviceBuffer, bool]:
+        """An idle buffer or a new one, and whether it is new."""
+        capabilities = self.capabilities
+        check_bytes(capabilities, byte_count, capabilities.binding_bytes_limit)
+        size = max(SMALLEST_ALLOCATION, padded(byte_count))
+        buffer = self.pool.reuse(byte_count, size)
+        if buffer is not None:
+            return buffer, False
+        native = self.allocated(lambda: self.new_native(size), byte_count)
+        return self.pool.hold(byte_count, native, is_own=True), True
 
     @guarded
     def wrap(self, native: Any) -> DeviceBuffer:
@@ -248,6 +262,14 @@ class Runtime(Guarded):
     ) -> None: ...
 
     # -- commands ----------------------------------------------------------------------------------
+
+    @guarded
+    def together(self, record: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Calls `record`; of what it records, all is recorded at once, or nothing.
+
+        It must not compile: other threads would wait.
+        """
+        return record(*args, **kwargs)
 
     @guarded
     def dispatch(

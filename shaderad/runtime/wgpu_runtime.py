@@ -22,7 +22,13 @@ from shaderad.runtime.capabilities import WORD_BYTES, Capabilities, padded, word
 from shaderad.runtime.guard import guarded
 from shaderad.runtime.idle_buffers import DeviceBuffer
 from shaderad.runtime.routes import Route, choose_code
-from shaderad.runtime.wgpu_adapters import WORDS_PAGE_BYTES, list_devices, vetting_device
+from shaderad.runtime.wgpu_adapters import (
+    WORDS_PAGE_BYTES,
+    ffi,
+    lib,
+    list_devices,
+    vetting_device,
+)
 
 __all__ = ["list_devices", "open_device", "vetting_device", "wrap_device"]
 
@@ -47,13 +53,18 @@ def wrap_device(device: Any, limits: Mapping[str, Any]) -> WgpuRuntime:
 class WgpuPipeline(Pipeline):
     """A compute pipeline and its bind group layout."""
 
-    __slots__ = ("layout", "serial", "uniform_bytes")
+    __slots__ = ("layout", "page_bytes", "serial", "uniform_bytes")
 
-    def __init__(self, program: Program, native: Any, layout: Any, serial: int) -> None:
+    def __init__(
+        self, program: Program, native: Any, layout: Any, serial: int, alignment: int
+    ) -> None:
         super().__init__(program, native)
         self.layout = layout
         self.serial = serial
         self.uniform_bytes = _uniform_bytes(self.words_bytes)
+        has_words = self.uniform_slot is not None
+        self.page_bytes = -(-self.uniform_bytes // alignment) * alignment * has_words
+        """Bytes that the words of a dispatch take from the page."""
 
 
 class _Recording:
@@ -137,6 +148,7 @@ class WgpuRuntime(Runtime):
             UNIFORM_ALIGNMENT, int(device.limits["min-uniform-buffer-offset-alignment"])
         )
         self._words = bytearray(WORDS_PAGE_BYTES)
+        self._offsets = ffi.new("uint32_t [1]")
         self._words_buffer = device.create_buffer(
             size=WORDS_PAGE_BYTES, usage=wgpu.BufferUsage.UNIFORM | wgpu.BufferUsage.COPY_DST
         )
@@ -236,7 +248,7 @@ class WgpuRuntime(Runtime):
                 },
             )
         self._pipeline_count += 1
-        return WgpuPipeline(program, native, layout, self._pipeline_count)
+        return WgpuPipeline(program, native, layout, self._pipeline_count, self._alignment)
 
     def record_dispatch(
         self,
@@ -248,8 +260,7 @@ class WgpuRuntime(Runtime):
         serials = [buffers[slot].serial for slot in pipeline.storage_slots]
         key = (pipeline.serial, *serials)
         group = self._bind_groups.find(key) or self._bind_group(pipeline, buffers, key)
-        offsets = () if pipeline.uniform_slot is None else (self._place(words),)
-        recording = self._recorded()
+        recording = self._recorded(pipeline.page_bytes)
         recording.touched.update(serials)
         compute = recording.compute_pass()
         if recording.pipeline is not pipeline:
@@ -258,20 +269,17 @@ class WgpuRuntime(Runtime):
         space = pipeline.program.space
         for index in range(space):
             compute.set_bind_group(index, self._empty[1])
-        compute.set_bind_group(space, group, offsets)
-        compute.dispatch_workgroups(*groups)
-
-    def _place(self, words: bytes) -> int:
-        """Copies `words` into the page and returns their offset; submits a full page first."""
-        recording = self._recorded()
-        if recording.words_used + max(len(words), UNIFORM_ALIGNMENT) > WORDS_PAGE_BYTES:
-            self.submit()
-            recording = self._recorded()
-        start = recording.words_used
-        self._words[start : start + len(words)] = words
-        step = self._alignment
-        recording.words_used = (start + len(words) + step - 1) // step * step
-        return start
+        has_words = pipeline.uniform_slot is not None
+        if has_words:
+            start = self._offsets[0] = recording.words_used
+            self._words[start : start + len(words)] = words
+            recording.words_used = start + pipeline.page_bytes
+        # wgpu-py takes four times as long. Errors of both appear where the encoder is finished.
+        native = compute._internal
+        lib.wgpuComputePassEncoderSetBindGroup(
+            native, space, group._internal, has_words, self._offsets
+        )
+        lib.wgpuComputePassEncoderDispatchWorkgroups(native, *groups)
 
     def _bind_group(
         self, pipeline: WgpuPipeline, buffers: Mapping[int, DeviceBuffer], key: tuple[int, ...]
@@ -294,10 +302,15 @@ class WgpuRuntime(Runtime):
         layout = self.native.create_bind_group_layout(entries=[])
         return layout, self.native.create_bind_group(layout=layout, entries=[])
 
-    def _recorded(self) -> _Recording:
-        if self._recording is None:
-            self._recording = _Recording(self.native.create_command_encoder())
-        return self._recording
+    def _recorded(self, page_bytes: int = 0) -> _Recording:
+        """The open recording, with room for so many bytes of words; submits a full one first."""
+        recording = self._recording
+        if recording is not None and recording.words_used + page_bytes > WORDS_PAGE_BYTES:
+            self.submit()
+            recording = None
+        if recording is None:
+            recording = self._recording = _Recording(self.native.create_command_encoder())
+        return recording
 
     @guarded
     def submit(self) -> None:
@@ -306,8 +319,8 @@ class WgpuRuntime(Runtime):
             return
         commands = recording.end_pass().finish()
         if recording.words_used:
-            used = min(recording.words_used, WORDS_PAGE_BYTES)
-            self._queue.write_buffer(self._words_buffer, 0, memoryview(self._words)[:used])
+            words = memoryview(self._words)[: recording.words_used]
+            self._queue.write_buffer(self._words_buffer, 0, words)
         self._queue.submit([commands])
         self._submissions += 1
         self.settle_pool()
