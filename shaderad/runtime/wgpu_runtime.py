@@ -263,8 +263,10 @@ class WgpuRuntime(Runtime):
         recording = self._recorded(pipeline.page_bytes)
         recording.touched.update(serials)
         compute = recording.compute_pass()
+        # Calls of wgpu-py take four times as long. Errors appear where the encoder is finished.
+        native = compute._internal
         if recording.pipeline is not pipeline:
-            compute.set_pipeline(pipeline.native)
+            lib.wgpuComputePassEncoderSetPipeline(native, pipeline.native._internal)
             recording.pipeline = pipeline
         space = pipeline.program.space
         for index in range(space):
@@ -274,8 +276,6 @@ class WgpuRuntime(Runtime):
             start = self._offsets[0] = recording.words_used
             self._words[start : start + len(words)] = words
             recording.words_used = start + pipeline.page_bytes
-        # wgpu-py takes four times as long. Errors of both appear where the encoder is finished.
-        native = compute._internal
         lib.wgpuComputePassEncoderSetBindGroup(
             native, space, group._internal, has_words, self._offsets
         )
