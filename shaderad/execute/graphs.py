@@ -55,7 +55,7 @@ class Traced:
     """Getters of the arrays that the function captured."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class TracedCall:
     """A graph function at its arguments."""
 

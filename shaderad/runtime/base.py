@@ -28,6 +28,7 @@ from shaderad.runtime.capabilities import (
 )
 from shaderad.runtime.guard import Guarded, guarded
 from shaderad.runtime.idle_buffers import BufferPool, DeviceBuffer
+from shaderad.runtime.kept_bindings import KeptBindings
 from shaderad.runtime.process import let_through, turn
 from shaderad.runtime.routes import Route
 
@@ -50,11 +51,13 @@ BufferOffset = tuple[DeviceBuffer, int]
 class Pipeline:
     """A program ready to be dispatched, and what its dispatches need."""
 
-    __slots__ = ("native", "program", "storage_slots", "uniform_slot", "words_bytes")
+    __slots__ = ("native", "program", "serial", "storage_slots", "uniform_slot", "words_bytes")
 
-    def __init__(self, program: Program, native: Any) -> None:
+    def __init__(self, program: Program, native: Any, serial: int) -> None:
         self.program = program
         self.native = native
+        self.serial = serial
+        """Its number in the runtime."""
         uniforms = [b.slot for b in program.bindings if b.access is BindingAccess.UNIFORM]
         self.uniform_slot = uniforms[0] if uniforms else None
         self.storage_slots = [
@@ -84,6 +87,7 @@ class Runtime(Guarded):
         self.native = device
         self.owns_device = owns_device
         self.pool = BufferPool()
+        self.bindings: KeptBindings[Any] = KeptBindings()
         self._pipelines: dict[Program, Pipeline] = {}
         self._routes: list[Route] = []
         self._first_runs: list[str] = []
@@ -124,6 +128,11 @@ class Runtime(Guarded):
             self._first_runs.append(program.name)
         return self._pipelines[program]
 
+    @property
+    def pipeline_count(self) -> int:
+        """The number of pipelines so far."""
+        return len(self._pipelines)
+
     @abstractmethod
     def compiled(self, program: Program) -> tuple[Code, Route]:
         """The code that the child process made of a checked program, and its route.
@@ -159,10 +168,17 @@ class Runtime(Guarded):
         self.settle_pool()
         return [self._taken(byte_count)[0] for byte_count in byte_counts]
 
+    def settle_pool(self) -> None:
+        """Makes dropped buffers idle, and forgets what is kept for freed ones."""
+        ended = self.pool.settle()
+        if ended:
+            self.bindings.forget(ended)
+
     def _taken(self, byte_count: int) -> tuple[DeviceBuffer, bool]:
         """An idle buffer or a new one, and whether it is new."""
-        capabilities = self.capabilities
-        check_bytes(capabilities, byte_count, capabilities.binding_bytes_limit)
+        limit = self.capabilities.binding_bytes_limit
+        if byte_count > limit:
+            check_bytes(self.capabilities, byte_count, limit)
         size = max(SMALLEST_ALLOCATION, padded(byte_count))
         buffer = self.pool.reuse(byte_count, size)
         if buffer is not None:
@@ -232,10 +248,6 @@ class Runtime(Guarded):
         if byte_count:
             places = (source, source_offset), (destination, destination_offset)
             self.record_copy(*places, padded(byte_count))
-
-    @abstractmethod
-    def settle_pool(self) -> None:
-        """Makes dropped buffers idle, and forgets what is kept for freed ones."""
 
     @abstractmethod
     def new_native(self, size: int) -> Any:
@@ -331,6 +343,7 @@ class Runtime(Guarded):
             if not self.is_out_of_reach:
                 self.drop_recorded()
                 self._pipelines.clear()
+                self.bindings.clear()
                 self.pool.give_up_idle()
                 self.release()
 

@@ -53,14 +53,13 @@ def wrap_device(device: Any, limits: Mapping[str, Any]) -> WgpuRuntime:
 class WgpuPipeline(Pipeline):
     """A compute pipeline and its bind group layout."""
 
-    __slots__ = ("layout", "page_bytes", "serial", "uniform_bytes")
+    __slots__ = ("layout", "page_bytes", "uniform_bytes")
 
     def __init__(
-        self, program: Program, native: Any, layout: Any, serial: int, alignment: int
+        self, program: Program, native: Any, serial: int, layout: Any, alignment: int
     ) -> None:
-        super().__init__(program, native)
+        super().__init__(program, native, serial)
         self.layout = layout
-        self.serial = serial
         self.uniform_bytes = _uniform_bytes(self.words_bytes)
         has_words = self.uniform_slot is not None
         self.page_bytes = -(-self.uniform_bytes // alignment) * alignment * has_words
@@ -94,33 +93,6 @@ class _Recording:
         return self.encoder
 
 
-class _BindGroups:
-    """Bind groups, keyed by the serials of the pipeline and then of the buffers.
-
-    Creating one costs more than the rest of a dispatch. Each holds the memory of its buffers, so it
-    is dropped when one of them is freed. Idle buffers keep their bind groups.
-    """
-
-    def __init__(self) -> None:
-        self._group_by_key: dict[tuple[int, ...], Any] = {}
-        self._keys_by_buffer: dict[int, set[tuple[int, ...]]] = {}
-
-    def find(self, key: tuple[int, ...]) -> Any:
-        return self._group_by_key.get(key)
-
-    def keep(self, key: tuple[int, ...], group: Any) -> None:
-        self._group_by_key[key] = group
-        for serial in key[1:]:
-            self._keys_by_buffer.setdefault(serial, set()).add(key)
-
-    def forget(self, ended: list[int]) -> None:
-        for serial in ended:
-            for key in self._keys_by_buffer.pop(serial, ()):
-                self._group_by_key.pop(key, None)
-                for other in key[1:]:
-                    self._keys_by_buffer.get(other, set()).discard(key)
-
-
 class WgpuRuntime(Runtime):
     """A runtime over one `wgpu.GPUDevice`."""
 
@@ -139,11 +111,9 @@ class WgpuRuntime(Runtime):
         super().__init__(device, capabilities, owns_device=owns_device)
         self._vetting = vetting
         self._queue = device.queue
-        self._pipeline_count = 0
         self._recording: _Recording | None = None
         self._submissions = self._ended = 0
         """The number of submissions, and the number of those that are known to have ended."""
-        self._bind_groups = _BindGroups()
         self._alignment = max(
             UNIFORM_ALIGNMENT, int(device.limits["min-uniform-buffer-offset-alignment"])
         )
@@ -157,9 +127,6 @@ class WgpuRuntime(Runtime):
 
     def new_native(self, size: int) -> Any:
         return self.native.create_buffer(size=size, usage=STORAGE_USAGE)
-
-    def settle_pool(self) -> None:
-        self._bind_groups.forget(self.pool.settle())
 
     def record_write(self, buffer: DeviceBuffer, offset: int, content: memoryview) -> None:
         if self._recording is not None and buffer.serial in self._recording.touched:
@@ -247,8 +214,7 @@ class WgpuRuntime(Runtime):
                     "entry_point": program.name,
                 },
             )
-        self._pipeline_count += 1
-        return WgpuPipeline(program, native, layout, self._pipeline_count, self._alignment)
+        return WgpuPipeline(program, native, self.pipeline_count, layout, self._alignment)
 
     def record_dispatch(
         self,
@@ -259,7 +225,7 @@ class WgpuRuntime(Runtime):
     ) -> None:
         serials = [buffers[slot].serial for slot in pipeline.storage_slots]
         key = (pipeline.serial, *serials)
-        group = self._bind_groups.find(key) or self._bind_group(pipeline, buffers, key)
+        group = self.bindings.find(key) or self._bind_group(pipeline, buffers, key)
         recording = self._recorded(pipeline.page_bytes)
         recording.touched.update(serials)
         compute = recording.compute_pass()
@@ -293,7 +259,7 @@ class WgpuRuntime(Runtime):
             page = {"buffer": self._words_buffer, "offset": 0, "size": pipeline.uniform_bytes}
             entries.append({"binding": pipeline.uniform_slot, "resource": page})
         group = self.native.create_bind_group(layout=pipeline.layout, entries=entries)
-        self._bind_groups.keep(key, group)
+        self.bindings.keep(key, group)
         return group
 
     @functools.cached_property
@@ -340,14 +306,13 @@ class WgpuRuntime(Runtime):
 
     def give_up_idle(self) -> None:
         self.submit()
-        self._bind_groups.forget(self.pool.give_up_idle())
+        self.bindings.forget(self.pool.give_up_idle())
         self._make_round_trip()  # wgpu frees the buffers only then
 
     def drop_recorded(self) -> None:
         self._recording = None
 
     def release(self) -> None:
-        self._bind_groups = _BindGroups()
         if self.owns_device:
             self.native.destroy()
 

@@ -23,7 +23,7 @@ from shaderad.trace.primitives import as_number
 Convert = Callable[[Any], "Array | None"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Arguments:
     """A tree of arguments taken apart."""
 
