@@ -190,7 +190,7 @@ class GraphFunction(BindableGraph):
     def _plain_call(self, bound: TracedCall, args: Sequence[Any]) -> LatestCall | None:
         """The call to compare the next one with; `None` where an array was converted or left out.
 
-        Parameters that it left out have defaults, which are among the reads of the trace.
+        Parameters that it left out have the defaults that the signature was read with.
         """
         skeleton, arrays = bound.arguments.skeleton, bound.arguments.arrays
         names = self._signature.parameters

@@ -58,7 +58,8 @@ class Setting:
     device_uniforms: frozenset[str]
     natural: frozenset[Size] | None
     """The conditions on indices that extents prove; `None` where numbers decide, too."""
-    sizes_key: tuple[Shape, ...] = ()
+    sizes_key: tuple[Shape, ...]
+    """Extents and shapes, by which what runs a schedule is found."""
     scheduled: dict[Hashable, ScheduledLaunch] = field(
         default_factory=dict[Hashable, ScheduledLaunch]
     )

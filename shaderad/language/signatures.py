@@ -108,7 +108,7 @@ class KernelSignature:
 
     @cached_property
     def structs(self) -> tuple[tuple[str, Struct], ...]:
-        """Those of them that are structs, with their types."""
+        """The parameters that are structs, with their types."""
         return tuple((p.name, p.type) for p in self.parameters if isinstance(p.type, Struct))
 
 
