@@ -134,15 +134,16 @@ def _bound(
     uniforms: dict[str, bytes | Array] = {}
     sources: dict[str, Array] = {}
     for buffer in facts.read:
-        if pools is not None and buffer.name in pools.by_name:
-            inputs[buffer.name], seen = pools.array(buffer.name)
+        name = buffer.name
+        if pools is not None and name in pools.by_name:
+            inputs[name], seen = pools.array(name)
             if seen is not None:
-                sources[buffer.name] = seen
+                sources[name] = seen
             continue
         value = at_path(given, buffer.path)
-        inputs[buffer.name] = bind_array(value, buffer.type, ".".join(buffer.path), device)
+        inputs[name] = bind_array(value, buffer.type, ".".join(buffer.path), device)
         if isinstance(value, Array):
-            sources[buffer.name] = value
+            sources[name] = value
     for uniform in facts.uniforms:
         if pools is not None and isinstance(uniform.type, types.Pointer):
             uniforms[uniform.name] = pools.words(uniform.type)
