@@ -13,11 +13,16 @@ import numpy as np
 Floats = np.ndarray[Any, Any]
 
 
-def alternated(steps: Mapping[str, Callable[[], None]], rounds: int = 15) -> dict[str, list[float]]:
+def alternated(
+    steps: Mapping[str, Callable[[], None]],
+    rounds: int = 15,
+    waits: Mapping[str, Callable[[], object]] | None = None,
+) -> dict[str, list[float]]:
     """Milliseconds of each step, a round after the other so that all meet the same machine.
 
     Each comes after one of its own that is not timed: worker threads of the step before, which may
-    spin on for a while, have gone to sleep, and its own are awake.
+    spin on for a while, have gone to sleep, and its own are awake. After each, `waits` lets what it
+    left running end, untimed.
     """
     for step in steps.values():
         step()
@@ -25,11 +30,17 @@ def alternated(steps: Mapping[str, Callable[[], None]], rounds: int = 15) -> dic
     times: dict[str, list[float]] = {name: [] for name in steps}
     for _ in range(rounds):
         for name, step in steps.items():
+            wait = waits[name] if waits else _nothing
             step()
+            wait()
             start = time.perf_counter()
             step()
             times[name].append(1e3 * (time.perf_counter() - start))
+            wait()
     return times
+
+
+def _nothing() -> None: ...
 
 
 def with_bytecode(**variables: str) -> dict[str, str]:

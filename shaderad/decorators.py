@@ -24,7 +24,7 @@ from shaderad.language.intrinsics import is_device_array
 from shaderad.language.signatures import UserKernel
 from shaderad.language.source import source_of
 from shaderad.language.structs import StructInfo, info_of
-from shaderad.language.values import Variants
+from shaderad.language.values import Captures, Variants
 
 __all__ = ["function", "kernel", "struct"]
 
@@ -73,8 +73,12 @@ class KernelFunction(UserKernel):
         Raises:
             LanguageError: For code that kernels do not have, at its Python line.
         """
-        with nesting(self.name, self.source.span):
-            return self._variants.of(const_values, lambda: read_kernel(self, const_values))
+
+        def read() -> tuple[Kernel, Captures]:
+            with nesting(self.name, self.source.span):
+                return read_kernel(self, const_values)
+
+        return self._variants.of(const_values, read)
 
 
 class CallableFunction(UserFunction):

@@ -70,6 +70,12 @@ class FakeRuntime:
         memory = np.full(size, 0 if zeroed else 0xCD, np.uint8)
         return FakeBuffer(byte_count, memory)
 
+    def allocate_unset(self, byte_counts: Sequence[int]) -> list[FakeBuffer]:
+        return [self.allocate(byte_count, zeroed=False) for byte_count in byte_counts]
+
+    def together(self, record: Callable[..., Any], *args: Any) -> Any:
+        return record(*args)
+
     def wrap(self, native: Any) -> FakeBuffer:
         return FakeBuffer(native.size, native)
 

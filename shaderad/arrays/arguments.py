@@ -43,7 +43,7 @@ def as_element(array: Array, element: types.Type, name: str) -> Array:
     Raises:
         ShapeError: SR0367, where the bytes of the two types differ in meaning.
     """
-    if array.element == element:
+    if array.element is element or array.element == element:
         return array
     axes = buffers.element_axes(element)
     split = len(array.shape) - len(axes)

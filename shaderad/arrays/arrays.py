@@ -115,7 +115,8 @@ class Array(ArrayOperators):
     @property
     def buffer(self) -> DeviceBuffer:
         """The device memory; the array starts at byte `offset`."""
-        self.settle()
+        if self._pending is not None:
+            self.settle()
         if self._buffer is None:
             raise RuntimeError("an array was left without content")
         return self._buffer
@@ -123,7 +124,8 @@ class Array(ArrayOperators):
     @property
     def offset(self) -> int:
         """Bytes before the first element in `buffer`."""
-        self.settle()
+        if self._pending is not None:
+            self.settle()
         return self._offset
 
     def settle(self) -> None:
@@ -302,7 +304,8 @@ class Array(ArrayOperators):
 
     def aligned(self) -> Array:
         """Itself, or a copy if its offset is not a multiple of the alignment of its elements."""
-        if not self.offset % types.alignment(self.element):
+        offset = self.offset
+        if not offset or offset % types.alignment(self.element) == 0:
             return self
         buffer = self.device.runtime.allocate(self.byte_count, zeroed=False)
         aligned = Array(self.device, self.element, self.shape, buffer)

@@ -152,6 +152,8 @@ def mapped(function: Callable[..., Any], tree: Any, *others: Any, name: str = "v
     parts = children(tree)
     if parts is None:
         return function(tree, *others)
+    if not others:
+        return built_like(tree, {key: mapped(function, part) for key, part in parts.items()})
     columns = [matching(tree, parts, other, name) for other in others]
     results = {
         key: mapped(function, part, *(column[key] for column in columns), name=f"{name}[{key!r}]")

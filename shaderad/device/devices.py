@@ -228,6 +228,9 @@ class Device:
 
     def kept(self, make: Callable[[Device], T]) -> T:
         """The result of ``make(device)``, which is called once."""
+        found: T | None = self._kept.get(make)
+        if found is not None:
+            return found
         with self._lock:
             if make not in self._kept:
                 self._kept[make] = make(self)

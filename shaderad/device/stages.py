@@ -244,6 +244,7 @@ class KernelFacts:
         self._ranges: KernelRanges | None = None
         self._axes: tuple[tuple[Axis, ...], ...] | None = None
         self._are_local: dict[frozenset[str], bool] = {}
+        self._names_under: dict[tuple[str, ...], frozenset[str]] = {}
         self.name_by_path = {item.path: item.name for item in (*kernel.buffers, *kernel.uniforms)}
         """The path of each array and uniform in the arguments."""
 
@@ -273,12 +274,15 @@ class KernelFacts:
 
     def names_under(self, path: tuple[str, ...]) -> frozenset[str]:
         """The differentiable arrays and uniforms of one argument."""
-        depth = len(path)
-        return frozenset(
-            name
-            for at, name in self.name_by_path.items()
-            if name in self.differentiable and at[:depth] == path
-        )
+        names = self._names_under.get(path)
+        if names is None:
+            depth = len(path)
+            names = self._names_under[path] = frozenset(
+                name
+                for at, name in self.name_by_path.items()
+                if name in self.differentiable and at[:depth] == path
+            )
+        return names
 
 
 _LaunchFacts = tuple[tuple[int, ...], "Mapping[str, tuple[int, ...]]", "Mapping[str, Any]"]
@@ -293,6 +297,8 @@ class KernelRanges:
             self._conditions = conditions(kernel)
         names = sorted(frozenset[str]().union(*map(sizes.symbols, self._conditions)))
         signed = {u.name: u.type == types.INT for u in kernel.uniforms}
+        self.reads_uniforms = not signed.keys().isdisjoint(names)
+        """True if it takes numbers of a launch to know what holds."""
         self._readers = {name: _reader(name, signed) for name in names}
         self._kept_natural = lru_cache(maxsize=64)(self._natural_where)
 

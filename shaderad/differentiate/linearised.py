@@ -119,7 +119,8 @@ class _Outermost:
         return self._seen_by(tangents).push(tangents)
 
     def _seen_by(self, given: Any) -> Linearised:
-        arrays = [leaf for leaf in trees.leaves(given) if isinstance(leaf, Array)]
+        leaves = [given] if isinstance(given, Array) else trees.leaves(given)
+        arrays = [leaf for leaf in leaves if isinstance(leaf, Array)]
         if current_trace() is None and trace_of(arrays) is None:
             return self.at
         return linearised_as_graph(self.function, self.args, self.keywords, when=When.IF_NEEDED)

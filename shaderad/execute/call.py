@@ -22,7 +22,7 @@ from shaderad.arrays.traced_sizes import normalised_shape
 from shaderad.arrays.trees import HostPointer, StructArray, struct_fields
 from shaderad.device.devices import Device, asked_device, current_device
 from shaderad.diagnostics import Error, error
-from shaderad.execute.launch import Launch, new_launch
+from shaderad.execute.launch import Launch, Setting, Settings, new_setting
 from shaderad.execute.pools import LaunchPools
 from shaderad.ir import types
 from shaderad.ir.types import Access
@@ -70,10 +70,11 @@ def bound_call(
     Raises:
         ShapeError: SR0363 too many, SR0364 missing, SR0365 unknown, SR0366 given twice.
     """
-    names = [p.name for p in function.signature.parameters if p.is_given]
+    signature = function.signature
+    names = signature.given_names
     if len(args) > len(names):
         raise error("SR0363", name=function.name, count=len(args), wanted=", ".join(names))
-    positional = tuple(names[: len(args)])
+    positional = names[: len(args)]
     given: dict[str, Any] = dict(zip(positional, args, strict=True))
     options: dict[str, Any] = {}
     for name, value in kwargs.items():
@@ -85,12 +86,11 @@ def bound_call(
             given[name] = value
         else:
             raise error("SR0365", name=function.name, found=name, wanted=", ".join(names))
-    missing = [name for name in names if name not in given]
-    if missing:
+    if len(given) < len(names):
+        missing = [name for name in names if name not in given]
         raise error("SR0364", name=function.name, missing=", ".join(missing))
-    for p in function.signature.parameters:
-        if isinstance(p.type, types.Struct) and p.name in given:
-            check_struct(given[p.name], p.type, p.name)
+    for name, t in signature.structs:
+        check_struct(given[name], t, name)
     return CallArguments(function, given, positional, options)
 
 
@@ -108,14 +108,23 @@ def launch_of(call: CallArguments) -> Launch:
     inputs, uniforms, sources = _bound(facts, call.given, device, pools)
     asked = asked_shapes(kernel, options.get("shapes"))
     given = options.get("dim")
-    if given is None:
-        known = {**asked, **{name: x.shape for name, x in inputs.items()}}
-        dim = inferred_dim(kernel, facts.axes_of_launch(kernel), known, kernel.span)
-    else:
-        dim = checked_dim(function.name, len(kernel.index_names), given, kernel.span)
-    shapes = _result_shapes(facts.written, dim, asked)
-    return new_launch(kernel, device, dim, inputs, uniforms, shapes, sources=sources,
-                      bounds=bounds, checks=checks, pools=pools)  # fmt: skip
+    if given is not None:
+        given = checked_dim(function.name, len(kernel.index_names), given, kernel.span)
+
+    def new() -> Setting:
+        dim = given
+        if dim is None:
+            known = {**asked, **{name: x.shape for name, x in inputs.items()}}
+            dim = inferred_dim(kernel, facts.axes_of_launch(kernel), known, kernel.span)
+        shapes = _result_shapes(facts.written, dim, asked)
+        return new_setting(
+            kernel, device, dim, inputs, uniforms, shapes, bounds=bounds, checks=checks
+        )
+
+    key = (given, bounds, checks, tuple(asked.items()), tuple([x.shape for x in inputs.values()]),
+           tuple([name for name, u in uniforms.items() if isinstance(u, Array)]))  # fmt: skip
+    setting = device.kept(Settings).of(kernel, key, new)
+    return setting.launch(kernel, inputs, uniforms, sources, pools)
 
 
 def _bound(
@@ -125,15 +134,16 @@ def _bound(
     uniforms: dict[str, bytes | Array] = {}
     sources: dict[str, Array] = {}
     for buffer in facts.read:
-        if pools is not None and buffer.name in pools.by_name:
-            inputs[buffer.name], seen = pools.array(buffer.name)
+        name = buffer.name
+        if pools is not None and name in pools.by_name:
+            inputs[name], seen = pools.array(name)
             if seen is not None:
-                sources[buffer.name] = seen
+                sources[name] = seen
             continue
         value = at_path(given, buffer.path)
-        inputs[buffer.name] = bind_array(value, buffer.type, ".".join(buffer.path), device)
+        inputs[name] = bind_array(value, buffer.type, ".".join(buffer.path), device)
         if isinstance(value, Array):
-            sources[buffer.name] = value
+            sources[name] = value
     for uniform in facts.uniforms:
         if pools is not None and isinstance(uniform.type, types.Pointer):
             uniforms[uniform.name] = pools.words(uniform.type)
@@ -261,9 +271,9 @@ def asked_shapes(
     Raises:
         ShapeError: SR0383 for what is no dict, SR0376 for other names.
     """
-    results = [b for b in kernel.buffers if b.access is not Access.IN]
     if asked is None:
         return {}
+    results = [b for b in kernel.buffers if b.access is not Access.IN]
     if not isinstance(asked, Mapping):
         example = results[0].name if results else "y"
         raise error("SR0383", kernel.span, found=repr(asked), example=example)

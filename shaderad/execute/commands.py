@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from shaderad.runtime import DeviceBuffer, Pipeline, Runtime
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Frame:
     """The buffers of one run, and what else differs from run to run."""
 
-    buffers: Sequence[DeviceBuffer]
+    buffers: list[DeviceBuffer]
     """The inputs, then the buffers that the run makes."""
     starts: Sequence[int]
     """The bytes before each input in its buffer."""
@@ -72,14 +72,15 @@ class Dispatch:
         return replace(self, places=places)
 
     def record(self, runtime: Runtime, frame: Frame) -> None:
-        bound = {slot: frame.buffers[number] for slot, number in self.places}
-        bound.update(self.own)
-        runtime.dispatch(self.pipeline, bound, self._words_of(frame), self.groups)
-
-    def _words_of(self, frame: Frame) -> bytes:
+        buffers = frame.buffers
+        bound = {slot: buffers[number] for slot, number in self.places}
+        if self.own:
+            bound.update(self.own)
         late = self.late + self.shifted if frame.is_shifted else self.late
-        if not late:
-            return self.words
+        words = self._words_with(late, frame) if late else self.words
+        runtime.dispatch(self.pipeline, bound, words, self.groups)
+
+    def _words_with(self, late: LateWords, frame: Frame) -> bytes:
         words = bytearray(self.words)
         for start, content in late:
             found = content(frame)

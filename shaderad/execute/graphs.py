@@ -32,6 +32,7 @@ from shaderad.trace.arguments import (
     Arguments,
     array_of_captured,
     array_of_number,
+    arrays_like,
     taken_apart,
 )
 from shaderad.trace.calls import Form, TracedFunction, traced_variant
@@ -55,7 +56,7 @@ class Traced:
     """Getters of the arrays that the function captured."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class TracedCall:
     """A graph function at its arguments."""
 
@@ -71,44 +72,35 @@ class TracedCall:
     @property
     def operands(self) -> list[Array]:
         """The arguments, then what the function captured."""
-        captured = (array_of_captured(get(), self.device) for get in self.traced.captured)
+        captured = [array_of_captured(get(), self.device) for get in self.traced.captured]
         return [*self.arguments.arrays, *captured]
 
 
 @dataclass(frozen=True, slots=True)
 class LatestCall:
-    """A call whose arguments were arrays as they are wanted; most calls are like the last one."""
+    """A call whose arrays were given as they are wanted; most calls are like the last one."""
 
     traced: Traced
     form: Form
     skeleton: Any
+    """The tree of all arguments."""
+    positional: tuple[Any, ...]
+    """The same, as the arguments were given."""
     arrays: tuple[tuple[Type, tuple[int, ...]], ...]
     device: ReferenceType[Device]
 
     def again(self, args: Sequence[Any]) -> TracedCall | None:
         """The function at arguments that differ in their content at most, else nothing."""
-        device = self.device()
-        if device is None or len(args) != len(self.arrays):
+        device, found = self.device(), arrays_like(self.positional, tuple(args))
+        if device is None or found is None:
             return None
-        for x, (element, shape) in zip(args, self.arrays, strict=True):
-            is_like_it = type(x) is Array and x.device is device and x.shape == shape
-            if not (is_like_it and x.element == element):
+        for x, (element, shape) in zip(found, self.arrays, strict=True):
+            is_like_it = x.device is device and x.shape == shape
+            if not (is_like_it and (x.element is element or x.element == element)):
                 return None
         if not self.traced.reads.are_current():
             return None
-        return TracedCall(self.traced, Arguments(self.skeleton, tuple(args)), self.form, device)
-
-
-def latest_call(
-    bound: TracedCall, args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> LatestCall | None:
-    """The call to compare the next one with; `None` where arguments were converted or left out."""
-    arguments, arrays = bound.arguments, bound.arguments.arrays
-    is_plain = not kwargs and len(arguments.skeleton) == len(args) == len(arrays)
-    if not is_plain or any(x is not given for x, given in zip(arrays, args, strict=True)):
-        return None
-    forms = tuple((x.element, x.shape) for x in arrays)
-    return LatestCall(bound.traced, bound.form, arguments.skeleton, forms, ref(bound.device))
+        return TracedCall(self.traced, Arguments(self.skeleton, tuple(found)), self.form, device)
 
 
 class GraphFunction(BindableGraph):
@@ -193,8 +185,25 @@ class GraphFunction(BindableGraph):
         if again is not None:
             return again
         found = self._bound(args, kwargs)
-        self._latest_call = latest_call(found, args, kwargs)
+        self._latest_call = None if kwargs else self._plain_call(found, args)
         return found
+
+    def _plain_call(self, bound: TracedCall, args: Sequence[Any]) -> LatestCall | None:
+        """The call to compare the next one with; `None` where an array was converted or left out.
+
+        Parameters that it left out have the defaults that the signature was read with.
+        """
+        skeleton, arrays = bound.arguments.skeleton, bound.arguments.arrays
+        names = self._signature.parameters
+        tree = inspect.BoundArguments(
+            self._signature, OrderedDict(zip(names, skeleton, strict=True))
+        )
+        positional = tree.args[: len(args)]
+        given = arrays_like(positional, tuple(args))
+        if given is None or [*map(id, given)] != [*map(id, arrays)]:
+            return None
+        forms = tuple((x.element, x.shape) for x in arrays)
+        return LatestCall(bound.traced, bound.form, skeleton, positional, forms, ref(bound.device))
 
     def _bound(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> TracedCall:
         given = self._signature.bind(*args, **kwargs)

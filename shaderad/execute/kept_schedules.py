@@ -189,7 +189,7 @@ class Scheduled:
         self, inputs: Sequence[Array], key: Hashable, sizes: Callable[[], Mapping[str, int]]
     ) -> Prepared:
         """The commands for `inputs` and the sizes of `key`, which `sizes` gives by name."""
-        shifted = tuple(k for k in self.schedule.aligned_inputs if inputs[k].offset)
+        shifted = tuple([k for k in self.schedule.aligned_inputs if inputs[k].offset])
         prepared = self._prepared.get((key, shifted))
         if prepared is None:
             if len(self._prepared) >= PREPARED_LIMIT:

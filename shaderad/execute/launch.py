@@ -7,17 +7,22 @@ in place, because the caller asked for it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
 from math import prod
 from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
 from shaderad.arrays.arrays import Array, Shape, zeros
 from shaderad.device.devices import Device
-from shaderad.device.stages import Choice
+from shaderad.device.stages import Choice, WeakKeys
 from shaderad.diagnostics import CompileError
-from shaderad.execute.kept_schedules import LaunchForm, LaunchSchedules
+from shaderad.execute.kept_schedules import (
+    PREPARED_LIMIT,
+    LaunchForm,
+    LaunchSchedules,
+    ScheduledLaunch,
+)
 from shaderad.execute.planned_kernels import used
 from shaderad.execute.schedule import launch_sizes
 from shaderad.ir.types import Access
@@ -36,15 +41,76 @@ _NO_SUMS: Mapping[Key, Array] = MappingProxyType({})
 
 
 @dataclass(eq=False, slots=True)
-class Launch:
-    """A kernel with its arguments. `run` makes the results, once."""
+class Setting:
+    """All of a launch but its arrays and numbers; launches that are alike share it.
+
+    It holds no reference to the kernel, whose settings a device forgets together with it.
+    """
 
     device: Device
-    kernel: nodes.Kernel
     facts: KernelFacts
     dim: Shape
     bounds: str
     checks: str
+    shapes: dict[str, Shape]
+    """Shapes of all arrays, as the kernel sees them."""
+    launch_shaped: frozenset[str]
+    device_uniforms: frozenset[str]
+    natural: frozenset[Size] | None
+    """The conditions on indices that extents prove; `None` where numbers decide, too."""
+    sizes_key: tuple[Shape, ...]
+    """Extents and shapes, by which what runs a schedule is found."""
+    scheduled: dict[Hashable, ScheduledLaunch] = field(
+        default_factory=dict[Hashable, ScheduledLaunch]
+    )
+    """The schedules of the modes, for what is given to them."""
+    is_foreseen: bool = False
+    """True if the compiler knows of gradients that are probably asked for."""
+
+    def launch(
+        self,
+        kernel: nodes.Kernel,
+        inputs: dict[str, Array],
+        uniforms: dict[str, bytes | Array],
+        sources: dict[str, Array],
+        pools: LaunchPools | None = None,
+    ) -> Launch:
+        """A launch with pending results."""
+        launch = Launch(self, kernel, inputs, uniforms, {}, sources, pools)
+        for buffer in self.facts.written:
+            name = buffer.name
+            launch.outputs[name] = Array(
+                self.device, buffer.type.element, self.shapes[name], None, pending=launch.run
+            )
+        return launch
+
+
+class Settings:
+    """The settings of launches on one device, for as long as their kernels live."""
+
+    def __init__(self, device: Device) -> None:
+        del device
+        self._known: WeakKeys[nodes.Kernel, dict[Hashable, Setting]] = WeakKeys()
+
+    def of(self, kernel: nodes.Kernel, key: Hashable, new: Callable[[], Setting]) -> Setting:
+        """The setting of launches of `kernel` that have `key` in common, at first `new()`."""
+        known = self._known.get(kernel)
+        if known is None:
+            known = self._known.setdefault(kernel, {})
+        setting = known.get(key)
+        if setting is None:
+            if len(known) >= PREPARED_LIMIT:
+                known.pop(next(iter(known)), None)
+            setting = known[key] = new()
+        return setting
+
+
+@dataclass(eq=False, slots=True)
+class Launch:
+    """A kernel with its arguments. `run` makes the results, once."""
+
+    setting: Setting
+    kernel: nodes.Kernel
     inputs: dict[str, Array]
     """By buffer name, already of the element type the kernel reads."""
     uniforms: dict[str, bytes | Array]
@@ -53,10 +119,6 @@ class Launch:
     """By buffer name, in parameter order; pending until `run`."""
     sources: dict[str, Array]
     """The arrays as the caller passed them, by name of buffer or uniform; for traces."""
-    shapes: dict[str, Shape]
-    """Shapes of all arrays, as the kernel sees them."""
-    launch_shaped: frozenset[str]
-    device_uniforms: frozenset[str]
     pools: LaunchPools | None = None
     """The targets of its pointers."""
     is_joined: bool = False
@@ -66,19 +128,29 @@ class Launch:
     has_run: bool = False
 
     @property
+    def device(self) -> Device:
+        return self.setting.device
+
+    @property
+    def facts(self) -> KernelFacts:
+        return self.setting.facts
+
+    @property
     def is_needed(self) -> bool:
         """True if the primal runs even if nothing reads its results."""
-        return bool(self.checks) or self.facts.has_prints or not self.outputs
+        return bool(self.setting.checks) or self.facts.has_prints or not self.outputs
 
     def run(self) -> None:
         """Dispatches the primal and fills in the results."""
         if self.has_run:
             return
         self.has_run = True
-        stages = self.device.stages
-        can_foresee = self.expected and not self.facts.is_prebuilt
-        if can_foresee and not stages.has(self.kernel, Mode.BACKWARD):
-            stages.foresee(self.kernel, self._choice(Mode.BACKWARD, self.expected))
+        setting = self.setting
+        if self.expected and not setting.is_foreseen:
+            setting.is_foreseen = True
+            stages = setting.device.stages
+            if not (setting.facts.is_prebuilt or stages.has(self.kernel, Mode.BACKWARD)):
+                stages.foresee(self.kernel, self._choice(Mode.BACKWARD, self.expected))
         self._fill_in(self._dispatch(Mode.PRIMAL, {}))
 
     def backward(
@@ -110,7 +182,7 @@ class Launch:
         """The results and the gradients by one dispatch; `None` where that cannot be."""
         if not self.is_joined or self.has_run:
             return None
-        if not self.facts.are_results_local(self.kernel, self.launch_shaped):
+        if not self.facts.are_results_local(self.kernel, self.setting.launch_shaped):
             return None
         try:
             computed = self._dispatch(Mode.BACKWARD, given, wanted, sums, with_results=True)
@@ -140,9 +212,11 @@ class Launch:
 
     def _natural(self) -> frozenset[Size]:
         """The conditions on indices that its extents and uniforms prove."""
-        if self.bounds == "unchecked":
-            return frozenset()
-        return self.facts.ranges(self.kernel).natural(self.dim, self.shapes, self.uniforms)
+        setting = self.setting
+        if setting.natural is not None:
+            return setting.natural
+        ranges = setting.facts.ranges(self.kernel)
+        return ranges.natural(setting.dim, setting.shapes, self.uniforms)
 
     def _fill_in(self, computed: Mapping[Key, Array]) -> None:
         for name, result in self.outputs.items():
@@ -159,21 +233,41 @@ class Launch:
         with_results: bool = False,
     ) -> dict[Key, Array]:
         """Runs one mode; what it computes, by role and name."""
-        choice = self._choice(mode, wanted, accumulate=bool(sums), with_results=with_results)
-        form = LaunchForm(choice, frozenset(name for _, name in given),
-                          frozenset(name for _, name in sums))  # fmt: skip
         with used(self.kernel):
-            launch = self.device.kept(LaunchSchedules).of(self.kernel, self.facts, form)
+            launch = self._scheduled(
+                mode, tuple(given), wanted, tuple(sums), with_results=with_results
+            )
             derivatives = {**given, **sums} if sums else given
-            inputs = [self._array(key, derivatives).aligned() for key in launch.plan.inputs]
-            key = (self.dim, *self.shapes.values())
-            prepared = launch.scheduled.prepared(inputs, key, self._sizes)
+            arrays = [self._array(key, derivatives) for key in launch.plan.inputs]
+            inputs = [one.aligned() if one.offset else one for one in arrays]
+            prepared = launch.scheduled.prepared(inputs, self.setting.sizes_key, self._sizes)
             # Arrays among the uniforms are inputs; no word asks for them.
             results = prepared.run(inputs, cast("Mapping[str, bytes]", self.uniforms))
         return dict(zip(launch.plan.outputs, results, strict=True))
 
+    def _scheduled(
+        self,
+        mode: Mode,
+        given: tuple[Key, ...],
+        wanted: frozenset[str],
+        sums: tuple[Key, ...],
+        *,
+        with_results: bool,
+    ) -> ScheduledLaunch:
+        """The schedule of one mode, lowered and compiled at its first use."""
+        natural = self._natural()
+        key = (mode, given, wanted, sums, with_results, natural)
+        launch = self.setting.scheduled.get(key)
+        if launch is None:
+            choice = self._choice(mode, wanted, accumulate=bool(sums), with_results=with_results)
+            form = LaunchForm(choice, frozenset(name for _, name in given),
+                              frozenset(name for _, name in sums))  # fmt: skip
+            launch = self.device.kept(LaunchSchedules).of(self.kernel, self.facts, form)
+            self.setting.scheduled[key] = launch
+        return launch
+
     def _sizes(self) -> dict[str, int]:
-        return launch_sizes(self.dim, self.shapes)
+        return launch_sizes(self.setting.dim, self.setting.shapes)
 
     def _array(self, key: Key, derivatives: Mapping[Key, Array]) -> Array:
         """The array that serves a role."""
@@ -191,7 +285,7 @@ class Launch:
 
     def _zeros(self, name: str) -> Array:
         """The derivative that was not given to the plan of a build, which takes all of them."""
-        return zeros(self.device, self.facts.element_types[name], self.shapes.get(name, ()))
+        return zeros(self.device, self.facts.element_types[name], self.setting.shapes.get(name, ()))
 
     def _choice(
         self,
@@ -201,18 +295,60 @@ class Launch:
         accumulate: bool = False,
         with_results: bool = False,
     ) -> Choice:
+        setting = self.setting
         return Choice(
             mode=mode,
-            bounds=self.bounds,
-            checks=self.checks,
-            launch_shaped=self.launch_shaped,
-            device_uniforms=self.device_uniforms,
+            bounds=setting.bounds,
+            checks=setting.checks,
+            launch_shaped=setting.launch_shaped,
+            device_uniforms=setting.device_uniforms,
             wanted=wanted,
             accumulate=accumulate,
             natural=self._natural(),
             with_results=with_results,
-            is_one_thread=mode is not Mode.PRIMAL and prod(self.dim) <= 1,
+            is_one_thread=mode is not Mode.PRIMAL and prod(setting.dim) <= 1,
         )
+
+
+def new_setting(
+    kernel: nodes.Kernel,
+    device: Device,
+    dim: Shape,
+    inputs: Mapping[str, Array],
+    uniforms: Mapping[str, bytes | Array],
+    shapes: Mapping[str, Shape],
+    *,
+    bounds: str = "raise",
+    checks: str = "",
+) -> Setting:
+    """The setting of a launch.
+
+    Args:
+        kernel: What to run.
+        device: Where.
+        dim: Extents of the launch, one an Index.
+        inputs: By buffer name.
+        uniforms: By uniform name.
+        shapes: Of the results, as the kernel sees them.
+        bounds: What an index out of range does.
+        checks: What else is looked for: ``nan``, ``writes`` or nothing.
+    """
+    facts = device.stages.facts(kernel)
+    all_shapes = {name: a.shape for name, a in inputs.items()} | dict(shapes)
+    return Setting(
+        device=device,
+        facts=facts,
+        dim=dim,
+        bounds=bounds,
+        checks=checks,
+        shapes=all_shapes,
+        launch_shaped=frozenset(
+            b.name for b in facts.written if b.access is Access.OUT and shapes[b.name] == dim
+        ),
+        device_uniforms=frozenset(n for n, u in uniforms.items() if isinstance(u, Array)),
+        natural=_natural_of_extents(kernel, facts, dim, all_shapes, bounds),
+        sizes_key=(dim, *all_shapes.values()),
+    )
 
 
 def new_launch(
@@ -225,47 +361,19 @@ def new_launch(
     *,
     sources: dict[str, Array],
     bounds: str = "raise",
-    pools: LaunchPools | None = None,
     checks: str = "",
-    shown: Shape | None = None,
 ) -> Launch:
-    """A launch with pending results.
-
-    Args:
-        kernel: What to run.
-        device: Where.
-        dim: Extents of the launch, one an Index.
-        inputs: By buffer name.
-        uniforms: By uniform name.
-        shapes: Of the results, as the kernel sees them.
-        sources: The arrays as the caller has them, by name of buffer or uniform.
-        bounds: What an index out of range does.
-        pools: The targets of its pointers.
-        checks: What else is looked for: ``nan``, ``writes`` or nothing.
-        shown: The shape that results show, where it is not the kernel's.
-    """
-    facts = device.stages.facts(kernel)
-    results = facts.written
-    launch = Launch(
-        device=device,
-        kernel=kernel,
-        facts=facts,
-        dim=dim,
-        bounds=bounds,
-        checks=checks,
-        inputs=inputs,
-        uniforms=uniforms,
-        outputs={},
-        sources=sources,
-        shapes={name: a.shape for name, a in inputs.items()} | dict(shapes),
-        launch_shaped=frozenset(
-            b.name for b in results if b.access is Access.OUT and shapes[b.name] == dim
-        ),
-        device_uniforms=frozenset(n for n, u in uniforms.items() if isinstance(u, Array)),
-        pools=pools,
+    """A launch in a setting of its own; `sources` are the arrays as the caller has them."""
+    setting = new_setting(
+        kernel, device, dim, inputs, uniforms, shapes, bounds=bounds, checks=checks
     )
-    for buffer in results:
-        shape = shapes[buffer.name] if shown is None else shown
-        result = Array(device, buffer.type.element, shape, None, pending=launch.run)
-        launch.outputs[buffer.name] = result
-    return launch
+    return setting.launch(kernel, inputs, uniforms, sources)
+
+
+def _natural_of_extents(
+    kernel: nodes.Kernel, facts: KernelFacts, dim: Shape, shapes: Mapping[str, Shape], bounds: str
+) -> frozenset[Size] | None:
+    if bounds == "unchecked":
+        return frozenset()
+    ranges = facts.ranges(kernel)
+    return None if ranges.reads_uniforms else ranges.natural(dim, shapes, {})

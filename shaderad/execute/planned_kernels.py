@@ -34,6 +34,12 @@ class PlannedKernel(Kernel, ABC):
         """Blames the folder of the kernel for what goes wrong on a device."""
 
 
+_NOTHING = nullcontext[None]()
+
+
 def used(kernel: Kernel) -> AbstractContextManager[None]:
     """Blames the folder of `kernel`, where it is from one, for what goes wrong on a device."""
-    return kernel.used() if isinstance(kernel, PlannedKernel) else nullcontext()
+    # Kernels of Python are asked first: to look for an abstract class takes ten times as long.
+    if kernel.is_built and isinstance(kernel, PlannedKernel):
+        return kernel.used()
+    return _NOTHING

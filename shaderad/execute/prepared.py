@@ -10,7 +10,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, groupby
+from itertools import groupby
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from shaderad.arrays.arrays import Array
@@ -31,7 +32,7 @@ from shaderad.execute.schedule import GROUP_LIMIT, SITE_BASE, UniformWord, start
 from shaderad.ir import sizes, types
 from shaderad.lower.bindings import Role, WordKind, in_rows
 from shaderad.runtime.buffers import WORD_BYTES
-from shaderad.runtime.process import held_back
+from shaderad.runtime.fill import FILL
 
 if TYPE_CHECKING:
     from shaderad.device.devices import Device
@@ -47,6 +48,7 @@ ITERATIONS_A_LOOK = 8
 STEP_LIMIT = 1 << 22
 """Steps of a run: loops around dispatches are written out."""
 SIZE_BITS = 63
+_NO_UNIFORMS: Mapping[str, bytes] = MappingProxyType({})
 EARLY_BYTES = 1 << 16
 """The bytes that a run may fill at its start: next to nothing beside arrays of a megabyte."""
 
@@ -70,27 +72,27 @@ class Prepared:
     """The most that is needed at one time, inputs left out."""
 
     def run(
-        self, inputs: Sequence[Array], uniforms: Mapping[str, bytes] | None = None
+        self, inputs: Sequence[Array], uniforms: Mapping[str, bytes] = _NO_UNIFORMS
     ) -> tuple[Array, ...]:
-        with held_back():
-            return self._run(inputs, uniforms or {})
+        device = self.device
+        buffers = [one.buffer for one in inputs]  # computes what is pending
+        starts = [one.offset for one in inputs]
+        frame = Frame(buffers, starts, any(starts), uniforms)
+        device.runtime.together(self._record, frame)
+        return tuple(
+            [Array(device, t, shape, buffers[k], frame.start(k)) for t, shape, k in self.outputs]
+        )
 
-    def _run(self, inputs: Sequence[Array], uniforms: Mapping[str, bytes]) -> tuple[Array, ...]:
+    def _record(self, frame: Frame) -> None:
+        """Adds the buffers that the run makes to the frame, and records the commands."""
         device, runtime = self.device, self.device.runtime
         if self.may_report:
             device.expect_reports()  # an interrupt may end a loop between its dispatches
-        sizes = chain(self.kept_bytes, self.scratch_bytes)
-        made = (runtime.allocate(size, zeroed=False) for size in sizes)
-        starts = [one.offset for one in inputs]
-        buffers = [*(one.buffer for one in inputs), *made]
-        frame = Frame(buffers, starts, any(starts), uniforms)
+        frame.buffers.extend(runtime.allocate_unset((*self.kept_bytes, *self.scratch_bytes)))
         for command in self.commands:
             command.record(runtime, frame)
         device.recorded(
             may_report=self.may_report, may_print=self.may_print, count=self.dispatch_count
-        )
-        return tuple(
-            Array(device, t, shape, buffers[k], frame.start(k)) for t, shape, k in self.outputs
         )
 
 
@@ -210,7 +212,12 @@ class _Preparation:
         self._early_room -= size
         number = self._frame.take(size, since_start=True)
         self._number_by_buffer[one.target] = number
-        self._early.append(Fill(number, one.word, self._size(one.byte_count)))
+        self._early.append(self._fill(number, one.word, self._size(one.byte_count)))
+
+    def _fill(self, target: int, word: int, size: int) -> Fill:
+        if word:
+            self._device.runtime.pipeline(FILL)  # runs must not compile
+        return Fill(target, word, size)
 
     def _count(self) -> None:
         self._step_count += 1
@@ -236,7 +243,7 @@ class _Preparation:
             case to.Set():
                 if size := self._size(one.byte_count):
                     target = self._number_by_buffer[one.target]
-                    self._commands.append(Fill(target, one.word, size))
+                    self._commands.append(self._fill(target, one.word, size))
             case to.RepeatBlock():
                 assert inner is not None
                 self._add_repeat(one, inner)

@@ -193,7 +193,7 @@ class GraphRunner:
         self, graph: Graph, inputs: Sequence[Array], sizes: Mapping[str, int]
     ) -> tuple[Array, ...]:
         """The outputs of `graph`."""
-        inputs = [one.aligned() for one in inputs]
+        inputs = [one.aligned() if one.offset else one for one in inputs]
         if isinstance(graph, PrebuiltGraph):
             with used_of_build(graph.built.name, graph.built.folder):
                 return self.prepared(graph, inputs, sizes).run(inputs)
@@ -222,7 +222,8 @@ class GraphRunner:
             DeviceError: SR0650, where an input lives on another device.
         """
         for one in inputs:
-            check_same(one.device, self._device, "an argument")
+            if one.device is not self._device:
+                check_same(one.device, self._device, "an argument")
         key = tuple(sizes.items())
         planned = self._planned.get(graph)
         if planned is None:

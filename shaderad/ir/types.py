@@ -19,6 +19,7 @@ class Type:
 class Kind(Enum):
     """The kind of a scalar; the value is its spelling in Slang and in messages."""
 
+    __hash__ = object.__hash__  # that of `Enum` is a Python function
     FLOAT = "float"
     HALF = "half"
     DOUBLE = "double"

@@ -101,6 +101,16 @@ class KernelSignature:
     spans: tuple[Span, ...]
     """Source position of each parameter."""
 
+    @cached_property
+    def given_names(self) -> tuple[str, ...]:
+        """The parameters that a call passes."""
+        return tuple(p.name for p in self.parameters if p.is_given)
+
+    @cached_property
+    def structs(self) -> tuple[tuple[str, Struct], ...]:
+        """The parameters that are structs, with their types."""
+        return tuple((p.name, p.type) for p in self.parameters if isinstance(p.type, Struct))
+
 
 def kernel_signature(function: PythonFunction) -> KernelSignature:
     """The parameters of a kernel.

@@ -182,7 +182,11 @@ class Captures:
 
     def are_current(self) -> bool:
         """True if every read gives the same value as before."""
-        return all(_is_same(read(), value) for read, value in self._reads.values())
+        for read, value in self._reads.values():
+            now = read()
+            if now is not value and not _is_same(now, value):
+                return False
+        return True
 
     def _record(self, key: tuple[int, str], read: Callable[[], object]) -> object:
         value = read()
@@ -199,8 +203,10 @@ class Variants(Generic[_T]):
 
     def of(self, constants: Mapping[str, object], fresh: Callable[[], tuple[_T, Captures]]) -> _T:
         """The variant for these constants and the current captures, if need be from `fresh`."""
-        key = tuple(f"{n}={type(v).__name__}:{v!r}" for n, v in sorted(constants.items()))
+        key = tuple([f"{n}={type(v).__name__}:{v!r}" for n, v in sorted(constants.items())])
         variants = self._variants_by_key.setdefault(key, [])
+        if variants and variants[0][1].are_current():
+            return variants[0][0]
         position = next((k for k, (_, c) in enumerate(variants) if c.are_current()), None)
         variant = fresh() if position is None else variants.pop(position)
         variants[:] = [variant, *variants[: _MAX_VARIANTS - 1]]
@@ -208,8 +214,6 @@ class Variants(Generic[_T]):
 
 
 def _is_same(now: object, before: object) -> bool:
-    if now is before:
-        return True
     # By text, because 0.0 == -0.0 and nan != nan.
     return isinstance(now, _PLAIN) and type(now) is type(before) and repr(now) == repr(before)
 

@@ -36,6 +36,8 @@ ROWS, LENGTH = "rows", "length"
 class Mode(Enum):
     """The kind of an entry point."""
 
+    __hash__ = object.__hash__  # that of `Enum` is a Python function
+
     PRIMAL = "primal"
     BACKWARD = "bwd"
     FORWARD = "fwd"
@@ -47,6 +49,8 @@ class Mode(Enum):
 
 class Role(Enum):
     """The content of a bound buffer, for the kernel buffers or uniforms ``members``."""
+
+    __hash__ = object.__hash__
 
     INPUT = "input"  # an In array
     UNIFORM = "uniform"  # a uniform that is a 0-d device array

@@ -10,10 +10,10 @@ they are recorded.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from itertools import accumulate
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from shaderad.compiler.artifact import BindingAccess, Code, Program
 from shaderad.diagnostics import error
@@ -28,6 +28,7 @@ from shaderad.runtime.capabilities import (
 )
 from shaderad.runtime.guard import Guarded, guarded
 from shaderad.runtime.idle_buffers import BufferPool, DeviceBuffer
+from shaderad.runtime.kept_bindings import KeptBindings
 from shaderad.runtime.process import let_through, turn
 from shaderad.runtime.routes import Route
 
@@ -40,6 +41,9 @@ STAGING_KEPT_BYTES = 1 << 20
 STAGING_LIMIT_BYTES = 256 << 20
 """Larger read-backs are split; it is WebGPU's default for the maximum buffer size."""
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 BufferOffset = tuple[DeviceBuffer, int]
 """A buffer, and an offset in it in bytes."""
 
@@ -47,11 +51,13 @@ BufferOffset = tuple[DeviceBuffer, int]
 class Pipeline:
     """A program ready to be dispatched, and what its dispatches need."""
 
-    __slots__ = ("native", "program", "storage_slots", "uniform_slot", "words_bytes")
+    __slots__ = ("native", "program", "serial", "storage_slots", "uniform_slot", "words_bytes")
 
-    def __init__(self, program: Program, native: Any) -> None:
+    def __init__(self, program: Program, native: Any, serial: int) -> None:
         self.program = program
         self.native = native
+        self.serial = serial
+        """Its number in the runtime."""
         uniforms = [b.slot for b in program.bindings if b.access is BindingAccess.UNIFORM]
         self.uniform_slot = uniforms[0] if uniforms else None
         self.storage_slots = [
@@ -81,6 +87,7 @@ class Runtime(Guarded):
         self.native = device
         self.owns_device = owns_device
         self.pool = BufferPool()
+        self.bindings: KeptBindings[Any] = KeptBindings()
         self._pipelines: dict[Program, Pipeline] = {}
         self._routes: list[Route] = []
         self._first_runs: list[str] = []
@@ -121,6 +128,11 @@ class Runtime(Guarded):
             self._first_runs.append(program.name)
         return self._pipelines[program]
 
+    @property
+    def pipeline_count(self) -> int:
+        """The number of pipelines so far."""
+        return len(self._pipelines)
+
     @abstractmethod
     def compiled(self, program: Program) -> tuple[Code, Route]:
         """The code that the child process made of a checked program, and its route.
@@ -144,17 +156,35 @@ class Runtime(Guarded):
     @guarded
     def allocate(self, byte_count: int, *, zeroed: bool = True) -> DeviceBuffer:
         """Creates a buffer of `byte_count` bytes, zero-filled unless `zeroed` is false."""
-        check_bytes(self.capabilities, byte_count, self.capabilities.binding_bytes_limit)
-        size = max(SMALLEST_ALLOCATION, padded(byte_count))
         self.settle_pool()
-        buffer = self.pool.reuse(byte_count, size)
-        is_zero = buffer is None and self.zeroes_new_buffers
-        if buffer is None:
-            native = self.allocated(lambda: self.new_native(size), byte_count)
-            buffer = self.pool.hold(byte_count, native, is_own=True)
-        if zeroed and not is_zero:
-            self.record_zero(buffer, 0, size)
+        buffer, is_new = self._taken(byte_count)
+        if zeroed and not (is_new and self.zeroes_new_buffers):
+            self.record_zero(buffer, 0, max(SMALLEST_ALLOCATION, padded(byte_count)))
         return buffer
+
+    @guarded
+    def allocate_unset(self, byte_counts: Sequence[int]) -> list[DeviceBuffer]:
+        """Creates buffers whose content is arbitrary."""
+        self.settle_pool()
+        return [self._taken(byte_count)[0] for byte_count in byte_counts]
+
+    def settle_pool(self) -> None:
+        """Makes dropped buffers idle, and forgets what is kept for freed ones."""
+        ended = self.pool.settle()
+        if ended:
+            self.bindings.forget(ended)
+
+    def _taken(self, byte_count: int) -> tuple[DeviceBuffer, bool]:
+        """An idle buffer or a new one, and whether it is new."""
+        limit = self.capabilities.binding_bytes_limit
+        if byte_count > limit:
+            check_bytes(self.capabilities, byte_count, limit)
+        size = max(SMALLEST_ALLOCATION, padded(byte_count))
+        buffer = self.pool.reuse(byte_count, size)
+        if buffer is not None:
+            return buffer, False
+        native = self.allocated(lambda: self.new_native(size), byte_count)
+        return self.pool.hold(byte_count, native, is_own=True), True
 
     @guarded
     def wrap(self, native: Any) -> DeviceBuffer:
@@ -220,10 +250,6 @@ class Runtime(Guarded):
             self.record_copy(*places, padded(byte_count))
 
     @abstractmethod
-    def settle_pool(self) -> None:
-        """Makes dropped buffers idle, and forgets what is kept for freed ones."""
-
-    @abstractmethod
     def new_native(self, size: int) -> Any:
         """Creates a storage buffer of `size` bytes in the library below."""
 
@@ -248,6 +274,14 @@ class Runtime(Guarded):
     ) -> None: ...
 
     # -- commands ----------------------------------------------------------------------------------
+
+    @guarded
+    def together(self, record: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Calls `record`; of what it records, all is recorded at once, or nothing.
+
+        It must not compile: other threads would wait.
+        """
+        return record(*args, **kwargs)
 
     @guarded
     def dispatch(
@@ -309,6 +343,7 @@ class Runtime(Guarded):
             if not self.is_out_of_reach:
                 self.drop_recorded()
                 self._pipelines.clear()
+                self.bindings.clear()
                 self.pool.give_up_idle()
                 self.release()
 

@@ -14,6 +14,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from threading import get_ident
 from typing import Concatenate, ParamSpec, TypeVar
 
 from shaderad.diagnostics import Error, error
@@ -42,6 +43,8 @@ class Guarded(ABC):
     Attributes:
         foreign_errors: The exceptions of the library below, except those for Python mistakes.
         is_sound: True if the device can be used without further checks.
+        guarded_thread: The thread inside of a guarded method, which holds the lock; 0 if there is
+            none.
         patience_seconds: How long the next use waits for work that an interrupt left running.
     """
 
@@ -51,6 +54,7 @@ class Guarded(ABC):
     def __init__(self, capabilities: Capabilities) -> None:
         self.capabilities = capabilities
         self.lock = threading.RLock()
+        self.guarded_thread = 0
         self.is_closed = False
         self.is_sound = True
         self._lost_because = ""
@@ -120,7 +124,7 @@ class Guarded(ABC):
 
     def _leave_to_parent(self) -> None:
         """Runs in a forked child: renews the lock, whose owner exists in the parent only."""
-        self.lock = threading.RLock()
+        self.lock, self.guarded_thread = threading.RLock(), 0
         self.is_sound, self._is_of_parent = False, True
         atexit.register(self.leave)  # keeps the runtime alive: nothing native is finalised
 
@@ -166,11 +170,18 @@ class Guarded(ABC):
 
 
 def guarded(method: Callable[Concatenate[G, P], R]) -> Callable[Concatenate[G, P], R]:
-    """Runs `method` under the lock on a usable device, and translates foreign exceptions."""
+    """Runs `method` under the lock on a usable device, and translates foreign exceptions.
+
+    Inside of another guarded method, which does that, it only runs `method`.
+    """
 
     @functools.wraps(method)
     def run(self: G, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        thread = get_ident()
+        if self.guarded_thread == thread:
+            return method(self, *args, **kwargs)
         with turn(self.lock):
+            self.guarded_thread = thread
             try:
                 if not self.is_sound:
                     self.check_usable()
@@ -178,6 +189,8 @@ def guarded(method: Callable[Concatenate[G, P], R]) -> Callable[Concatenate[G, P
             except self.foreign_errors as failure:
                 self.drop_recorded()
                 raise self.translate(failure) from None
+            finally:
+                self.guarded_thread = 0
 
     return run
 

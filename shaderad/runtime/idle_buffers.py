@@ -9,7 +9,7 @@ has been idle longest is freed first.
 
 from __future__ import annotations
 
-from collections import OrderedDict, defaultdict, deque
+from collections import deque
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar, cast
 from weakref import ref
@@ -28,37 +28,43 @@ class IdleBuffers(Generic[BufferT]):
     """Idle buffers by their exact size in bytes, the longest idle first."""
 
     def __init__(self) -> None:
-        self._by_size: defaultdict[int, OrderedDict[BufferT, None]] = defaultdict(OrderedDict)
-        self._size_by_buffer: OrderedDict[BufferT, int] = OrderedDict()
+        self._by_size: dict[int, deque[tuple[int, BufferT]]] = {}
+        """Each with the time since which it is idle; no size without buffers."""
+        self._time = 0
         self.byte_count = 0
 
     def keep(self, size: int, buffer: BufferT, room: int) -> list[BufferT]:
         """Adds a buffer; removes and returns those that exceed `room` bytes, oldest first."""
-        same_size = self._by_size[size]
-        same_size[buffer] = None
-        self._size_by_buffer[buffer] = size
+        self._time += 1
+        same_size = self._by_size.setdefault(size, deque())
+        same_size.append((self._time, buffer))
         self.byte_count += size + BOOKKEEPING_BYTES
-        given_up = [self._removed(next(iter(same_size)))] if len(same_size) > IDLE_COUNT else []
+        given_up = [self._oldest_of(size)] if len(same_size) > IDLE_COUNT else []
         while self.byte_count > room:
-            given_up.append(self._removed(next(iter(self._size_by_buffer))))
+            given_up.append(self._oldest_of(min(self._by_size, key=self._idle_since)))
         return given_up
 
     def take(self, size: int) -> BufferT | None:
         """Removes the newest buffer of exactly `size` bytes; its content is arbitrary."""
         same_size = self._by_size.get(size)
-        return self._removed(next(reversed(same_size))) if same_size else None
+        return None if same_size is None else self._removed(size, same_size.pop())
 
     def clear(self) -> list[BufferT]:
         """Removes and returns all buffers."""
-        return [self._removed(buffer) for buffer in list(self._size_by_buffer)]
+        return [self._oldest_of(size) for size in list(self._by_size)
+                for _ in range(len(self._by_size[size]))]  # fmt: skip
 
-    def _removed(self, buffer: BufferT) -> BufferT:
-        size = self._size_by_buffer.pop(buffer)
-        del self._by_size[size][buffer]
+    def _idle_since(self, size: int) -> int:
+        return self._by_size[size][0][0]
+
+    def _oldest_of(self, size: int) -> BufferT:
+        return self._removed(size, self._by_size[size].popleft())
+
+    def _removed(self, size: int, idle: tuple[int, BufferT]) -> BufferT:
         if not self._by_size[size]:
             del self._by_size[size]
         self.byte_count -= size + BOOKKEEPING_BYTES
-        return buffer
+        return idle[1]
 
 
 class DeviceBuffer:
@@ -113,12 +119,13 @@ class BufferPool:
     def hold(self, byte_count: int, native: Any, *, is_own: bool) -> DeviceBuffer:
         """Wraps a new native buffer for Python; it is reused later if `is_own`."""
         self._next_serial += 1
-        return self._held(byte_count, native, self._next_serial, is_own=is_own)
+        size = int(native.size)
+        return self._held(byte_count, self._next_serial, native, size, is_own=is_own)
 
     def reuse(self, byte_count: int, size: int) -> DeviceBuffer | None:
         """Wraps an idle buffer of exactly `size` bytes for Python; its content is arbitrary."""
         idle = self._idle.take(size)
-        return None if idle is None else self._held(byte_count, idle[1], idle[0], is_own=True)
+        return None if idle is None else self._held(byte_count, *idle, size, is_own=True)
 
     def share(self, serial: int) -> None:
         """Records that others may hold the native buffer."""
@@ -146,11 +153,13 @@ class BufferPool:
         """Frees the idle buffers and returns their serials."""
         return self.settle() + [serial for serial, _ in self._idle.clear()]
 
-    def _held(self, byte_count: int, native: Any, serial: int, *, is_own: bool) -> DeviceBuffer:
+    def _held(
+        self, byte_count: int, serial: int, native: Any, size: int, *, is_own: bool
+    ) -> DeviceBuffer:
         buffer = DeviceBuffer(byte_count, native, serial, self)
         owner = _Owner(buffer, self._note)
         owner.native = native if is_own else None
-        owner.serial, owner.size = serial, int(native.size)
+        owner.serial, owner.size = serial, size
         self._owner_by_serial[serial] = owner
-        self._used_bytes += owner.size if is_own else 0
+        self._used_bytes += size if is_own else 0
         return buffer

@@ -74,10 +74,13 @@ def hold() -> Deferral | None:
         main thread, or if SIGINT has no Python handler.
     """
     before = _handler_of(_INTERRUPT)
-    if type(before) is Deferral or not callable(before) or not _is_main_thread():
+    if type(before) is Deferral or not callable(before):
         return None
     deferral = Deferral(before)
-    _handle(_INTERRUPT, deferral)
+    try:
+        _handle(_INTERRUPT, deferral)
+    except ValueError:  # outside of the main thread
+        return None
     return deferral
 
 

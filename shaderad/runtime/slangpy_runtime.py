@@ -165,10 +165,13 @@ def _capabilities(device: Any) -> Capabilities:
 class SlangpyPipeline(Pipeline):
     """A compute pipeline and the positions of its bindings among the fields of the root object."""
 
-    __slots__ = ("storage_fields", "words_field")
+    __slots__ = ("linked", "storage_fields", "words_field")
 
-    def __init__(self, program: Program, native: Any, linked: Any, device: Any) -> None:
-        super().__init__(program, native)
+    def __init__(
+        self, program: Program, native: Any, serial: int, linked: Any, device: Any
+    ) -> None:
+        super().__init__(program, native, serial)
+        self.linked = linked
         root = spy.ShaderCursor(device.create_root_shader_object(linked))
         field = {b.slot: root.find_field_index(b.name) for b in program.bindings}
         self.storage_fields = [(slot, field[slot]) for slot in self.storage_slots]
@@ -194,9 +197,6 @@ class SlangpyRuntime(Runtime):
 
     def new_native(self, size: int) -> Any:
         return self.native.create_buffer(size=size, usage=STORAGE_USAGE)
-
-    def settle_pool(self) -> None:
-        self.pool.settle()
 
     def translate(self, failure: Exception, byte_count: int = 0) -> Error:
         # slang-rhi reports only "failed" when memory is short; the call has no other failure.
@@ -260,7 +260,7 @@ class SlangpyRuntime(Runtime):
                 native = self.native.create_compute_pipeline(linked)
         except self.foreign_errors as failure:
             raise error("SR0617", program=program.name, reason=shortened(str(failure))) from None
-        return SlangpyPipeline(program, native, linked, self.native)
+        return SlangpyPipeline(program, native, self.pipeline_count, linked, self.native)
 
     def _session(self, program: Program) -> Any:
         """A Slang session that imports only the library modules that the program imports."""
@@ -283,14 +283,27 @@ class SlangpyRuntime(Runtime):
     ) -> None:
         if self._compute is None:
             self._compute = self._commands().begin_compute_pass()
-        # A new root object per dispatch: rewriting one would change earlier dispatches.
-        root = spy.ShaderCursor(self._compute.bind_pipeline(pipeline.native))
-        for slot, field in pipeline.storage_fields:
-            root.get_field_by_index(field).write(buffers[slot].native)
-        if pipeline.words_field is not None and words:
-            block = root.get_field_by_index(pipeline.words_field).dereference()
-            block.set_data(_writable(words))  # pyright: ignore[reportUnknownMemberType]
+        key = (pipeline.serial, *[buffers[slot].serial for slot in pipeline.storage_slots])
+        kept = self.bindings.find(key)
+        if kept is None or kept[0] != words:
+            # A new root object: rewriting one would change earlier dispatches.
+            kept = words, self._root_object(pipeline, buffers, words)
+            self.bindings.keep(key, kept)
+        self._compute.bind_pipeline(pipeline.native, kept[1])
         self._compute.dispatch_compute(spy.uint3(*groups))
+
+    def _root_object(
+        self, pipeline: SlangpyPipeline, buffers: Mapping[int, DeviceBuffer], words: bytes
+    ) -> Any:
+        """The bound buffers and words of a dispatch."""
+        root = self.native.create_root_shader_object(pipeline.linked)
+        cursor = spy.ShaderCursor(root)
+        for slot, field in pipeline.storage_fields:
+            cursor.get_field_by_index(field).write(buffers[slot].native)
+        if pipeline.words_field is not None and words:
+            block = cursor.get_field_by_index(pipeline.words_field).dereference()
+            block.set_data(_writable(words))  # pyright: ignore[reportUnknownMemberType]
+        return root
 
     def _commands(self) -> Any:
         """The command encoder, after the end of the open pass."""
@@ -307,7 +320,7 @@ class SlangpyRuntime(Runtime):
             encoder = self._commands()
             self._encoder = None
             self._last_submission = self.native.submit_command_buffer(encoder.finish())
-        self.pool.settle()
+        self.settle_pool()
 
     @guarded
     def wait(self) -> None:
@@ -323,7 +336,7 @@ class SlangpyRuntime(Runtime):
 
     def give_up_idle(self) -> None:
         self.wait()
-        self.pool.give_up_idle()
+        self.bindings.forget(self.pool.give_up_idle())
         self.native.wait()  # slang-rhi frees released buffers only now.
 
     def drop_recorded(self) -> None:

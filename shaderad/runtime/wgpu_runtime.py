@@ -22,7 +22,13 @@ from shaderad.runtime.capabilities import WORD_BYTES, Capabilities, padded, word
 from shaderad.runtime.guard import guarded
 from shaderad.runtime.idle_buffers import DeviceBuffer
 from shaderad.runtime.routes import Route, choose_code
-from shaderad.runtime.wgpu_adapters import WORDS_PAGE_BYTES, list_devices, vetting_device
+from shaderad.runtime.wgpu_adapters import (
+    WORDS_PAGE_BYTES,
+    ffi,
+    lib,
+    list_devices,
+    vetting_device,
+)
 
 __all__ = ["list_devices", "open_device", "vetting_device", "wrap_device"]
 
@@ -47,13 +53,17 @@ def wrap_device(device: Any, limits: Mapping[str, Any]) -> WgpuRuntime:
 class WgpuPipeline(Pipeline):
     """A compute pipeline and its bind group layout."""
 
-    __slots__ = ("layout", "serial", "uniform_bytes")
+    __slots__ = ("layout", "page_bytes", "uniform_bytes")
 
-    def __init__(self, program: Program, native: Any, layout: Any, serial: int) -> None:
-        super().__init__(program, native)
+    def __init__(
+        self, program: Program, native: Any, serial: int, layout: Any, alignment: int
+    ) -> None:
+        super().__init__(program, native, serial)
         self.layout = layout
-        self.serial = serial
         self.uniform_bytes = _uniform_bytes(self.words_bytes)
+        has_words = self.uniform_slot is not None
+        self.page_bytes = -(-self.uniform_bytes // alignment) * alignment * has_words
+        """Bytes that the words of a dispatch take from the page."""
 
 
 class _Recording:
@@ -83,33 +93,6 @@ class _Recording:
         return self.encoder
 
 
-class _BindGroups:
-    """Bind groups, keyed by the serials of the pipeline and then of the buffers.
-
-    Creating one costs more than the rest of a dispatch. Each holds the memory of its buffers, so it
-    is dropped when one of them is freed. Idle buffers keep their bind groups.
-    """
-
-    def __init__(self) -> None:
-        self._group_by_key: dict[tuple[int, ...], Any] = {}
-        self._keys_by_buffer: dict[int, set[tuple[int, ...]]] = {}
-
-    def find(self, key: tuple[int, ...]) -> Any:
-        return self._group_by_key.get(key)
-
-    def keep(self, key: tuple[int, ...], group: Any) -> None:
-        self._group_by_key[key] = group
-        for serial in key[1:]:
-            self._keys_by_buffer.setdefault(serial, set()).add(key)
-
-    def forget(self, ended: list[int]) -> None:
-        for serial in ended:
-            for key in self._keys_by_buffer.pop(serial, ()):
-                self._group_by_key.pop(key, None)
-                for other in key[1:]:
-                    self._keys_by_buffer.get(other, set()).discard(key)
-
-
 class WgpuRuntime(Runtime):
     """A runtime over one `wgpu.GPUDevice`."""
 
@@ -128,15 +111,14 @@ class WgpuRuntime(Runtime):
         super().__init__(device, capabilities, owns_device=owns_device)
         self._vetting = vetting
         self._queue = device.queue
-        self._pipeline_count = 0
         self._recording: _Recording | None = None
         self._submissions = self._ended = 0
         """The number of submissions, and the number of those that are known to have ended."""
-        self._bind_groups = _BindGroups()
         self._alignment = max(
             UNIFORM_ALIGNMENT, int(device.limits["min-uniform-buffer-offset-alignment"])
         )
         self._words = bytearray(WORDS_PAGE_BYTES)
+        self._offsets = ffi.new("uint32_t [1]")
         self._words_buffer = device.create_buffer(
             size=WORDS_PAGE_BYTES, usage=wgpu.BufferUsage.UNIFORM | wgpu.BufferUsage.COPY_DST
         )
@@ -145,9 +127,6 @@ class WgpuRuntime(Runtime):
 
     def new_native(self, size: int) -> Any:
         return self.native.create_buffer(size=size, usage=STORAGE_USAGE)
-
-    def settle_pool(self) -> None:
-        self._bind_groups.forget(self.pool.settle())
 
     def record_write(self, buffer: DeviceBuffer, offset: int, content: memoryview) -> None:
         if self._recording is not None and buffer.serial in self._recording.touched:
@@ -235,8 +214,7 @@ class WgpuRuntime(Runtime):
                     "entry_point": program.name,
                 },
             )
-        self._pipeline_count += 1
-        return WgpuPipeline(program, native, layout, self._pipeline_count)
+        return WgpuPipeline(program, native, self.pipeline_count, layout, self._alignment)
 
     def record_dispatch(
         self,
@@ -247,31 +225,27 @@ class WgpuRuntime(Runtime):
     ) -> None:
         serials = [buffers[slot].serial for slot in pipeline.storage_slots]
         key = (pipeline.serial, *serials)
-        group = self._bind_groups.find(key) or self._bind_group(pipeline, buffers, key)
-        offsets = () if pipeline.uniform_slot is None else (self._place(words),)
-        recording = self._recorded()
+        group = self.bindings.find(key) or self._bind_group(pipeline, buffers, key)
+        recording = self._recorded(pipeline.page_bytes)
         recording.touched.update(serials)
         compute = recording.compute_pass()
+        # Calls of wgpu-py take four times as long. Errors appear where the encoder is finished.
+        native = compute._internal
         if recording.pipeline is not pipeline:
-            compute.set_pipeline(pipeline.native)
+            lib.wgpuComputePassEncoderSetPipeline(native, pipeline.native._internal)
             recording.pipeline = pipeline
         space = pipeline.program.space
         for index in range(space):
             compute.set_bind_group(index, self._empty[1])
-        compute.set_bind_group(space, group, offsets)
-        compute.dispatch_workgroups(*groups)
-
-    def _place(self, words: bytes) -> int:
-        """Copies `words` into the page and returns their offset; submits a full page first."""
-        recording = self._recorded()
-        if recording.words_used + max(len(words), UNIFORM_ALIGNMENT) > WORDS_PAGE_BYTES:
-            self.submit()
-            recording = self._recorded()
-        start = recording.words_used
-        self._words[start : start + len(words)] = words
-        step = self._alignment
-        recording.words_used = (start + len(words) + step - 1) // step * step
-        return start
+        has_words = pipeline.uniform_slot is not None
+        if has_words:
+            start = self._offsets[0] = recording.words_used
+            self._words[start : start + len(words)] = words
+            recording.words_used = start + pipeline.page_bytes
+        lib.wgpuComputePassEncoderSetBindGroup(
+            native, space, group._internal, has_words, self._offsets
+        )
+        lib.wgpuComputePassEncoderDispatchWorkgroups(native, *groups)
 
     def _bind_group(
         self, pipeline: WgpuPipeline, buffers: Mapping[int, DeviceBuffer], key: tuple[int, ...]
@@ -285,7 +259,7 @@ class WgpuRuntime(Runtime):
             page = {"buffer": self._words_buffer, "offset": 0, "size": pipeline.uniform_bytes}
             entries.append({"binding": pipeline.uniform_slot, "resource": page})
         group = self.native.create_bind_group(layout=pipeline.layout, entries=entries)
-        self._bind_groups.keep(key, group)
+        self.bindings.keep(key, group)
         return group
 
     @functools.cached_property
@@ -294,10 +268,15 @@ class WgpuRuntime(Runtime):
         layout = self.native.create_bind_group_layout(entries=[])
         return layout, self.native.create_bind_group(layout=layout, entries=[])
 
-    def _recorded(self) -> _Recording:
-        if self._recording is None:
-            self._recording = _Recording(self.native.create_command_encoder())
-        return self._recording
+    def _recorded(self, page_bytes: int = 0) -> _Recording:
+        """The open recording, with room for so many bytes of words; submits a full one first."""
+        recording = self._recording
+        if recording is not None and recording.words_used + page_bytes > WORDS_PAGE_BYTES:
+            self.submit()
+            recording = None
+        if recording is None:
+            recording = self._recording = _Recording(self.native.create_command_encoder())
+        return recording
 
     @guarded
     def submit(self) -> None:
@@ -306,8 +285,8 @@ class WgpuRuntime(Runtime):
             return
         commands = recording.end_pass().finish()
         if recording.words_used:
-            used = min(recording.words_used, WORDS_PAGE_BYTES)
-            self._queue.write_buffer(self._words_buffer, 0, memoryview(self._words)[:used])
+            words = memoryview(self._words)[: recording.words_used]
+            self._queue.write_buffer(self._words_buffer, 0, words)
         self._queue.submit([commands])
         self._submissions += 1
         self.settle_pool()
@@ -327,14 +306,13 @@ class WgpuRuntime(Runtime):
 
     def give_up_idle(self) -> None:
         self.submit()
-        self._bind_groups.forget(self.pool.give_up_idle())
+        self.bindings.forget(self.pool.give_up_idle())
         self._make_round_trip()  # wgpu frees the buffers only then
 
     def drop_recorded(self) -> None:
         self._recording = None
 
     def release(self) -> None:
-        self._bind_groups = _BindGroups()
         if self.owns_device:
             self.native.destroy()
 

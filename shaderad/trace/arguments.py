@@ -23,7 +23,7 @@ from shaderad.trace.primitives import as_number
 Convert = Callable[[Any], "Array | None"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Arguments:
     """A tree of arguments taken apart."""
 
@@ -61,6 +61,34 @@ def taken_apart(tree: Any, convert: Convert) -> Arguments:
 
     skeleton = trees.mapped(place, tree)
     return Arguments(skeleton, tuple(found))
+
+
+def arrays_like(skeleton: Any, tree: Any) -> list[Array] | None:
+    """The arrays of `tree`, where `skeleton` has placeholders; `None` where they differ otherwise.
+
+    Leaves must be the very same: what is equal, such as 0.0 and -0.0, may be different.
+    """
+    found: list[Array] = []
+    return found if _is_like(skeleton, tree, found) else None
+
+
+def _is_like(skeleton: Any, tree: Any, found: list[Array]) -> bool:
+    if isinstance(skeleton, Placeholder):
+        found.append(tree)
+        return type(tree) is Array and tree.given_vector == skeleton.vector
+    if type(tree) is not type(skeleton):
+        return False
+    if isinstance(skeleton, tuple | list):
+        items, others = cast("Sequence[Any]", skeleton), cast("Sequence[Any]", tree)
+        return len(items) == len(others) and all(
+            _is_like(one, other, found) for one, other in zip(items, others, strict=True)
+        )
+    parts, others = struct_fields(skeleton), struct_fields(tree)
+    if parts is None or others is None:
+        return tree is skeleton
+    return list(parts) == list(others) and all(
+        _is_like(one, others[name], found) for name, one in parts.items()
+    )
 
 
 def typed_arguments(function: Launchable, args: Sequence[Any], device: Device) -> list[Any]:

@@ -40,22 +40,27 @@ class Reads:
 
     def are_current(self) -> bool:
         """True if every read gives what it gave, arrays of the same type and shape."""
-        return all(_is_same(get(), then) for get, then in self._reads)
+        for get, then in self._reads:
+            now = get()
+            if now is not then and not _is_same(now, then):
+                return False
+        return True
 
     def getter_of(self, array: object) -> Getter | None:
         """The read that gives this array or NumPy array."""
         return self._arrays.get(id(array))
 
-    def _read(self, get: Getter, depth: int) -> None:
+    def _read(self, get: Getter, depth: int, *, is_fixed: bool) -> None:
         found = get()
         if found is _MISSING:
             return
+        is_shaped_in_place = _is_array(found) and not isinstance(found, Array)
+        if is_shaped_in_place or not is_fixed:
+            self._reads.append((get, _form(found) if _is_array(found) else found))
         if _is_array(found):
             self._held.append(found)
             self._arrays.setdefault(id(found), get)
-            self._reads.append((get, _form(found)))
             return
-        self._reads.append((get, found))
         if not isinstance(found, _PLAIN) and depth < _DEEPEST:
             self._walk(found, depth + 1)
 
@@ -65,7 +70,14 @@ class Reads:
         self._seen.add(id(thing))
         self._held.append(thing)  # its identity must not become another's
         for get in _parts(thing):
-            self._read(get, depth)
+            self._read(get, depth, is_fixed=_is_fixed(thing))
+
+
+def _is_fixed(thing: object) -> bool:
+    """True if the reads that a thing leads to always give the same: tuples, our functions."""
+    return isinstance(thing, tuple) or (
+        isinstance(thing, FunctionType) and _is_of_ours(thing.__module__)
+    )
 
 
 def _parts(thing: object) -> Iterator[Getter]:
@@ -94,8 +106,10 @@ def _parts(thing: object) -> Iterator[Getter]:
 def _of_function(function: FunctionType) -> Iterator[Getter]:
     for cell in function.__closure__ or ():
         yield partial(getattr, cell, "cell_contents", _MISSING)
-    yield lambda: function.__defaults__
-    yield lambda: function.__kwdefaults__
+    if _is_of_ours(function.__module__):
+        return
+    yield partial(getattr, function, "__defaults__")
+    yield partial(getattr, function, "__kwdefaults__")
     names = frozenset(_names(function.__code__))
     for name in names & function.__globals__.keys():
         found = function.__globals__[name]
@@ -124,8 +138,11 @@ def _item(items: Sequence[object], position: int) -> object:
 
 def _is_own(thing: type | ModuleType) -> bool:
     """True if a module, or the module of a class, is ours, NumPy's or Python's."""
-    name = thing.__name__ if isinstance(thing, ModuleType) else thing.__module__
-    return name.partition(".")[0] in _OWN
+    return _is_of_ours(thing.__name__ if isinstance(thing, ModuleType) else thing.__module__)
+
+
+def _is_of_ours(module: str | None) -> bool:
+    return module is not None and module.partition(".")[0] in _OWN
 
 
 def _form(array: Any) -> object:
@@ -133,8 +150,6 @@ def _form(array: Any) -> object:
 
 
 def _is_same(now: object, then: object) -> bool:
-    if now is then:
-        return True
     if _is_array(now):
         return _form(now) == then
     # By text, because 0.0 == -0.0 and nan != nan.

@@ -1,0 +1,43 @@
+"""Bound buffers that are kept for the next dispatch that binds the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Generic, TypeVar
+
+BoundT = TypeVar("BoundT")
+
+Key = tuple[int, ...]
+"""The serials of a pipeline and then of the buffers that it binds."""
+
+
+class KeptBindings(Generic[BoundT]):
+    """Bind groups, or what a library has in their place.
+
+    Creating one costs more than the rest of a dispatch. Each holds the memory of its buffers, so it
+    is dropped when one of them is freed. Idle buffers keep their bindings.
+    """
+
+    def __init__(self) -> None:
+        self._bound_by_key: dict[Key, BoundT] = {}
+        self._keys_by_buffer: dict[int, set[Key]] = {}
+
+    def find(self, key: Key) -> BoundT | None:
+        return self._bound_by_key.get(key)
+
+    def keep(self, key: Key, bound: BoundT) -> None:
+        self._bound_by_key[key] = bound
+        for serial in key[1:]:
+            self._keys_by_buffer.setdefault(serial, set()).add(key)
+
+    def forget(self, ended: Iterable[int]) -> None:
+        """Drops the bindings of the buffers with these serials."""
+        for serial in ended:
+            for key in self._keys_by_buffer.pop(serial, ()):
+                self._bound_by_key.pop(key, None)
+                for other in key[1:]:
+                    self._keys_by_buffer.get(other, set()).discard(key)
+
+    def clear(self) -> None:
+        self._bound_by_key.clear()
+        self._keys_by_buffer.clear()
