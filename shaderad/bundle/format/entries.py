@@ -6,9 +6,16 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from shaderad.bundle.format.description import BoundsName, Name, Number, Path, SizeText
+from shaderad.bundle.format.description import (
+    BoundsName,
+    Name,
+    Number,
+    Path,
+    SizeText,
+    one_of,
+)
 from shaderad.bundle.format.plans import PlansEntry
-from shaderad.ir.types import Access
+from shaderad.ir.types import ANNOTATED, Access
 
 
 class ArrayEntry(msgspec.Struct, omit_defaults=True):
@@ -23,7 +30,7 @@ class ArrayEntry(msgspec.Struct, omit_defaults=True):
     """True if derivatives by this input, or of this output, are built."""
     path: Path = []
     """In a kernel: the parameter and the fields that lead to it; ``[]`` follows a pointer."""
-    access: Access = Access.IN
+    access: Annotated[Access, one_of(access.value for access in ANNOTATED)] = Access.IN
     """In a kernel: the access of its threads."""
 
 
