@@ -22,6 +22,7 @@ from shaderad.ir.prints import silent_graph
 from shaderad.ir.types import INT
 from shaderad.rules.arrays import building as b
 from shaderad.rules.arrays.layout import Derivatives
+from shaderad.rules.arrays.outer_sums import factors, total
 from shaderad.rules.arrays.subgraphs import (
     Pullback,
     T,
@@ -32,7 +33,6 @@ from shaderad.rules.arrays.subgraphs import (
     instantiate,
     kept,
     read_by,
-    selected,
     spread,
     wanted_or_zeros,
 )
@@ -123,21 +123,22 @@ def linearise_loop(node: Loop, wanted: Sequence[bool], walks: Walks) -> tuple[Lo
     count = node.carry_count
     flags = (*active_carries(node, wanted, walks), *wanted[count:])
     y_flags = walks.depends(node.body, [False, *flags])[count:]
-    body, read = _backward_body(node, flags, y_flags, walks)
+    backward_body = _backward_body(node, flags, y_flags, walks)
+    read, addends = backward_body.read, backward_body.addends
     saving = replace(node, body=Graph(node.body.inputs, (*node.body.outputs, *read.carries)))
     operand_of = dict(zip(node.body.inputs[1:], node.operands, strict=True))
     constants = [operand_of[v] for v in read.constants]
     xs = [*saving.results[len(node.results) :], *(operand_of[v] for v in read.xs)]
     flagged = parts_of(flags, node)
-    summed = selected(parts_of(node.operands, node).constants, flagged.constants)
+    summed = [addend for addend in addends if not addend.factors]
 
     def pullback(bars: Derivatives) -> Derivatives:
         carry_bars = wanted_or_zeros(bars, node.results, flagged.carries)
         y_bars = wanted_or_zeros(bars[count:], node.results[count:], y_flags)
-        start = [*carry_bars, *(b.zeros(v.type) for v in summed)]
+        start = [*carry_bars, *(b.zeros(addend.value.type) for addend in summed)]
         backward = Loop(
             operands=(*start, *constants, *xs, *y_bars),
-            body=body,
+            body=backward_body.graph,
             count=node.count,
             carry_count=len(start),
             constant_count=len(constants),
@@ -145,37 +146,74 @@ def linearise_loop(node: Loop, wanted: Sequence[bool], walks: Walks) -> tuple[Lo
             checkpoint=node.checkpoint,
             span=node.span,
         )
-        return spread(backward.results, flags)
+        results = iter(backward.results)
+        found = [next(results) for _ in carry_bars]
+        sums = [next(results) for _ in summed]
+        xs_bar = [next(results) for is_wanted in flagged.xs if is_wanted]
+        rows = dict(zip(backward_body.factors, results, strict=True))
+        inside = iter(sums)
+        found += [
+            total(addend.value, rows, node.count) if addend.factors else next(inside)
+            for addend in addends
+        ]
+        return spread([*found, *xs_bar], flags)
 
     return saving, pullback
 
 
-def _backward_body(
-    node: Loop, flags: Sequence[bool], y_flags: Sequence[bool], walks: Walks
-) -> tuple[Graph, Parts[Value]]:
-    """One backward iteration, and the inputs of the primal body that it reads.
+@dataclass(frozen=True, slots=True)
+class _BackwardBody:
+    """One backward iteration.
 
     In: k, cotangents of carries, summed cotangents of constants; constants; saved carries, xs,
-    cotangents of ys. Out: the cotangents of carries, constants, xs.
+    cotangents of ys. Out: the cotangents of carries, sums, cotangents of xs, factors.
     """
+
+    graph: Graph
+    read: Parts[Value]
+    """The inputs of the primal body that it reads."""
+    addends: Sequence[_Addend]
+    """One for each wanted constant."""
+    factors: Sequence[Value]
+    """All factors of addends, each once."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Addend:
+    """What an iteration adds to the cotangent of a constant."""
+
+    value: Value
+    factors: tuple[Value, ...]
+    """The factors of a value that is summed after the loop; else none."""
+
+
+def _backward_body(
+    node: Loop, flags: Sequence[bool], y_flags: Sequence[bool], walks: Walks
+) -> _BackwardBody:
     count = node.carry_count
     flagged = parts_of(flags, node)
     k, *inputs = node.body.inputs
     parts = parts_of(inputs, node)
     bars = flagged_inputs(node.body.outputs, (*flagged.carries, *y_flags))
     pulled = parts_of(walks.pull(node.body, bars, [False, *flags])[1:], node)
-    sums = fresh(selected(parts.constants, flagged.constants))
+    added = wanted_or_zeros(pulled.constants, parts.constants, flagged.constants)
+    addends = [_Addend(v, factors(v)) for v in added]
+    inside = [addend.value for addend in addends if not addend.factors]
+    rows = list(dict.fromkeys(v for addend in addends for v in addend.factors))
+    sums = fresh(inside)
     outputs = (
         *wanted_or_zeros(pulled.carries, parts.carries, flagged.carries),
-        *accumulated(sums, selected(pulled.constants, flagged.constants)),
+        *accumulated(sums, inside),
         *wanted_or_zeros(pulled.xs, parts.xs, flagged.xs),
+        *rows,
     )
     groups = (parts.carries, parts.constants, parts.xs)
     values = read_by(outputs)
     read = Parts(*(tuple(v for v in group if v in values) for group in groups))
     primals = (*read.constants, *read.carries, *read.xs)
     body = Graph((k, *kept(bars[:count]), *sums, *primals, *kept(bars[count:])), outputs)
-    return silent_graph(body), read  # Silent, because it recomputes parts of the primal.
+    # Silent, because it recomputes parts of the primal.
+    return _BackwardBody(silent_graph(body), read, addends, rows)
 
 
 # -- square-root checkpoints ----------------------------------------------------------------------
