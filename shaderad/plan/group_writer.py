@@ -35,8 +35,8 @@ class Effort:
     cost: Size = 0
     """The cost of all steps together, in additions."""
     step_count: Size = 0
-    largest: Size = 0
-    """The elements of the largest step."""
+    element_count: Size = 0
+    """The elements of all steps together."""
 
 
 class NoGroup(Exception):
@@ -143,7 +143,8 @@ class GroupWriter:
         whole = sizes.multiply(self.times, sizes.multiply(cost, element_count))
         effort.cost = sizes.add(effort.cost, whole)
         effort.step_count = sizes.add(effort.step_count, self.times)
-        effort.largest = sizes.maximum(effort.largest, size)
+        elements = sizes.multiply(self.times, size)
+        effort.element_count = sizes.add(effort.element_count, elements)
 
     def meet(self) -> None:
         """Adds a barrier, unless no thread accessed anything since the last one."""
@@ -159,6 +160,23 @@ class GroupWriter:
         self.times = sizes.multiply(self.times, count)
         yield self.body
         self.body, self._seen_arrays, self.times = outer
+
+    def choose(
+        self, condition: Expr, then: Callable[[], None], otherwise: Callable[[], None]
+    ) -> None:
+        """Adds the steps of one of two sides, all threads alike."""
+        self.meet()
+        sides: list[tuple[Stmt, ...]] = []
+        accessed: tuple[set[tuple[str, str]], set[tuple[str, str]]] = (set(), set())
+        for add_steps in (then, otherwise):
+            with self.repeated(1) as body:
+                add_steps()
+            sides.append(tuple(body))
+            for before, now in zip(accessed, self._accessed, strict=True):
+                before.update(now)
+            self._accessed = (set(), set())
+        self._accessed = accessed
+        self.body.append(nodes.If(condition=condition, then=sides[0], otherwise=sides[1]))
 
     def compute(self, values: Sequence[Value]) -> None:
         """Adds the step that computes and stores values of one shape."""

@@ -47,7 +47,7 @@ def loop_in_group(step: Repeat, is_stored: IsStored, buffer_limit: int) -> RunGr
         work = write_kernel("loop_in_group", (sizes.symbol(THREADS),), is_stored, body, results)
     except NoGroup:
         return None
-    group = RunGroup(work, effort.cost, effort.step_count, effort.largest)
+    group = RunGroup(work, effort.cost, effort.step_count, effort.element_count)
     bound = len(group.reads) + len(results) + len(SCRATCH_BUFFERS)
     return group if bound <= buffer_limit else None
 
@@ -88,10 +88,11 @@ def _threads(step: Repeat, known: Mapping[str, int]) -> int:
     group, known = step.group, {**known, THREADS: FEWEST_THREADS}
     if group is None or not sizes.symbols(group.cost) <= known.keys():
         return 0
-    if sizes.evaluate(group.cost, known) > STEP_COST * sizes.evaluate(group.step_count, known):
+    step_count = sizes.evaluate(group.step_count, known)
+    if sizes.evaluate(group.cost, known) > STEP_COST * step_count:
         return 0
-    threads, largest = FEWEST_THREADS, sizes.evaluate(group.largest, known)
-    while threads < min(MOST_THREADS, largest // 2):
+    threads, element_count = FEWEST_THREADS, sizes.evaluate(group.element_count, known)
+    while threads < MOST_THREADS and 2 * threads * step_count < element_count:
         threads *= 2
     return threads
 
@@ -281,30 +282,44 @@ class _Group:
         places = {v: writer.stored(v) for v in (*others, chunks, result)}
         stored = {v: places[v] for v in others}
 
-        def total_of_chunk(at: Indices) -> list[Stmt]:
-            *row, chunk = at
-
+        def element_of(row: Sequence[Position]) -> Element:
             def element(k: Position) -> tuple[Sequence[Stmt], Expr]:
                 inner = (*row, k)
                 written = writer.written([(v, inner) for v in (x, *stored)], {}, stored)
                 value, *rest = written.values
                 return [*written.body, *writer.stored_at(stored, inner, rest)], value
 
+            return element
+
+        def total_of_chunk(at: Indices) -> list[Stmt]:
+            *row, chunk = at
             total = writer.local("total", x.element)
-            run = self._part_of(element, chunk, part, length)
+            run = self._part_of(element_of(row), chunk, part, length)
             body = self._fold(node.op, total, run, neutral)
             return [*body, *writer.stored_at({chunks: places[chunks]}, at, [total])]
 
-        def total_of_row(at: Indices) -> list[Stmt]:
+        def result_of(at: Indices, run: _Run) -> list[Stmt]:
             start = writer.written([(v, at) for v in init])
             total = writer.local("total", x.element)
-            run = _Run(self._element_of(chunks, at), Position(), self._length(chunks))
             body = self._fold(node.op, total, run, start.values[0] if init else neutral)
             bound: dict[Value, Expr] = {node.result: total}
             return [*start.body, *body, *writer.stores({result: places[result]}, at, bound)]
 
-        writer.each(chunks.shape, total_of_chunk, sizes.product(x.shape))
-        writer.each(rows, total_of_row, sizes.product(chunks.shape))
+        def of_chunks(at: Indices) -> list[Stmt]:
+            return result_of(at, _Run(self._element_of(chunks, at), Position(), count))
+
+        def of_row(at: Indices) -> list[Stmt]:
+            end = self._positions.size(length)
+            return result_of(at, _Run(element_of(at), Position(), end))
+
+        def in_chunks() -> None:
+            writer.each(chunks.shape, total_of_chunk, sizes.product(x.shape))
+            writer.each(rows, of_chunks, sizes.product(chunks.shape))
+
+        count = self._length(chunks)
+        are_several = c.apply(ops.GT, count, c.whole(1))
+        # The work is the same on both sides, and noted with the first.
+        writer.choose(are_several, in_chunks, lambda: writer.each(rows, of_row, 0))
 
     def _scan(self, node: arrays.Scan) -> None:
         """Scans rows: totals of chunks, of all chunks up to each one, then the elements."""

@@ -135,8 +135,8 @@ class RunGroup:
     cost: Size
     """The cost of all its steps, in additions."""
     step_count: Size
-    largest: Size
-    """The elements of its largest step."""
+    element_count: Size
+    """The elements of all its steps."""
 
     @property
     def reads(self) -> tuple[Value, ...]:

@@ -70,7 +70,7 @@ def scanned(x: Any, s: Any) -> Any:
 def multiplied(x: Any, s: Any) -> Any:
     def step(_: Any, p: Any) -> Any:
         matrix = sad.sin(p[:, None] * x[None, :])
-        return s * sad.sum(matrix * p[None, :], axis=1)
+        return s * sad.mean(matrix * p[None, :], axis=1)
 
     return sad.fori_loop(3, step, x)
 
