@@ -60,6 +60,9 @@ BINDING_BYTES_LIMIT = (1 << 32) - 4
 measured to reach further."""
 
 UNIFORM_BYTES_LIMIT = 1 << 16
+UNFREED_LIMIT = 16384
+"""Dispatches between two waits that free what they held. Each may hold a mapping of memory, of which
+Linux allows a process 65,530; Mesa ends the process beyond."""
 
 STORAGE_USAGE = (
     spy.BufferUsage.shader_resource
@@ -191,6 +194,8 @@ class SlangpyRuntime(Runtime):
         self._encoder: Any = None
         self._compute: Any = None
         self._last_submission: int | None = None
+        self._unfreed_count = 0
+        """Dispatches since slangpy last freed what finished ones held."""
         # The owner of a wrapped device may submit to it as well; tested with Vulkan only.
         self._knows_all_work = owns_device and capabilities.api == "vulkan"
         self._staging: dict[int, Any] = {}
@@ -281,6 +286,8 @@ class SlangpyRuntime(Runtime):
         words: bytes,
         groups: tuple[int, int, int],
     ) -> None:
+        if self._unfreed_count == UNFREED_LIMIT:
+            self.submit()
         if self._compute is None:
             self._compute = self._commands().begin_compute_pass()
         key = (pipeline.serial, *[buffers[slot].serial for slot in pipeline.storage_slots])
@@ -289,6 +296,7 @@ class SlangpyRuntime(Runtime):
             # A new root object: rewriting one would change earlier dispatches.
             kept = words, self._root_object(pipeline, buffers, words)
             self.bindings.keep(key, kept)
+        self._unfreed_count += 1
         self._compute.bind_pipeline(pipeline.native, kept[1])
         self._compute.dispatch_compute(spy.uint3(*groups))
 
@@ -321,23 +329,34 @@ class SlangpyRuntime(Runtime):
             self._encoder = None
             self._last_submission = self.native.submit_command_buffer(encoder.finish())
         self.settle_pool()
+        if self._unfreed_count == UNFREED_LIMIT:
+            self._await_submission()
+            self._free_released()
 
     @guarded
     def wait(self) -> None:
         self.submit()
+        self._await_submission()
+        if not self._knows_all_work:
+            self._free_released()
+
+    def _await_submission(self) -> None:
         if self._last_submission is not None:
             # slangpy's own wait holds the GIL: no thread runs and no interrupt arrives.
             with self.first_runs():
                 submission = self._last_submission
                 self.await_device(partial(self.native.is_submit_finished, submission))
             self._last_submission = None
-        if not self._knows_all_work:
-            self.native.wait()
+
+    def _free_released(self) -> None:
+        """Waits in slangpy, where slang-rhi frees what finished dispatches and buffers held."""
+        self.native.wait()
+        self._unfreed_count = 0
 
     def give_up_idle(self) -> None:
         self.wait()
         self.bindings.forget(self.pool.give_up_idle())
-        self.native.wait()  # slang-rhi frees released buffers only now.
+        self._free_released()
 
     def drop_recorded(self) -> None:
         self._compute = None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+import shaderad as sad
 from shaderad.compiler.artifact import Code
 from shaderad.diagnostics import CompileError, DeviceError
 from shaderad.runtime import Route, open_runtime
@@ -35,3 +37,15 @@ def test_what_only_slangpy_refuses_is_a_compile_error(monkeypatch: pytest.Monkey
         device.pipeline(UNDEFINED_NAME)
     assert caught.value.code == "SR0617"
     device.close()
+
+
+def test_many_dispatches_of_a_run_are_freed_on_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened_or_skip("slangpy").close()
+    monkeypatch.setattr("shaderad.runtime.slangpy_runtime.UNFREED_LIMIT", 100)
+    monkeypatch.setattr("shaderad.plan.groups.STEP_COST", -1)
+    x = np.arange(64, dtype=np.float32)
+    with sad.open_device("slangpy") as device:
+        rolled = sad.graph(lambda x: sad.fori_loop(350, lambda _, p: sad.roll(p, 1) + 0.0 * x, x))
+        found = rolled(sad.array(x)).numpy()
+        assert device.runtime._unfreed_count < 100  # pyright: ignore
+    assert np.array_equal(found, np.roll(x, 350 % 64))
