@@ -61,8 +61,8 @@ measured to reach further."""
 
 UNIFORM_BYTES_LIMIT = 1 << 16
 UNFREED_LIMIT = 16384
-"""Dispatches between two waits that free what they held. Each may hold a mapping of memory, of which
-Linux allows a process 65,530; Mesa ends the process beyond."""
+"""Dispatches between two waits that free what they held. Each may hold a mapping of memory; Linux
+allows a process 65,530, and Mesa ends it beyond."""
 
 STORAGE_USAGE = (
     spy.BufferUsage.shader_resource
