@@ -263,8 +263,18 @@ class Gather(Node):
 class ScatterAdd(Node):
     """``result = base; result[index0[j..], .., r..] += values[j.., r..]``, in any order.
 
-    Operands: base, values, then the index arrays. An index out of range adds nothing.
+    Operands: base, values, then the index arrays. An index out of range adds nothing. In plans
+    several values of one shape, each followed by its index arrays, are added at once.
     """
+
+    part_count: int = 1
+
+    @property
+    def parts(self) -> tuple[tuple[Value, ...], ...]:
+        """The values and index arrays of each part."""
+        added = self.operands[1:]
+        width = len(added) // self.part_count
+        return tuple(added[k : k + width] for k in range(0, len(added), width))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -51,7 +51,7 @@ class _NeedsCopy(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Region:
     """The memory of a value: elements of an array from `start` on."""
 
     array: str
@@ -65,7 +65,7 @@ class Place:
         return self.array, self.half
 
 
-Places = Mapping[Value, Sequence[Place]]
+Places = Mapping[Value, Sequence[Region]]
 """Where values are to be stored."""
 
 
@@ -83,10 +83,10 @@ class GroupWriter:
         self.times: Size = 1
         """How often the steps that are being written run."""
         self.effort = Effort()
-        self.place_of: dict[Value, Place] = {}
+        self.place_of: dict[Value, Region] = {}
         self.outer: dict[Value, Value] = {}
         """Inputs of bodies of loops -> the values around the loops."""
-        self.rows: dict[Value, list[Place]] = {}
+        self.rows: dict[Value, list[Region]] = {}
         """Rows of iterations -> where results of loops keep them."""
         self._writer = writer
         self._is_stored = is_stored
@@ -135,7 +135,7 @@ class GroupWriter:
                 return body(at)
             except _NeedsCopy as copy:
                 array = self.scratch(copy.value.element, *copy.shape)
-                self.copy(copy.value, Place(array))
+                self.copy(copy.value, Region(array))
                 self._seen_arrays[copy.value, copy.shape] = array
 
     def _note(self, size: Size, cost: int, element_count: Size) -> None:
@@ -183,7 +183,7 @@ class GroupWriter:
         places = {v: self.stored(v) for v in values}
         self.each(values[0].shape, lambda at: self.stores(places, at))
 
-    def copy(self, value: Value, target: Place) -> None:
+    def copy(self, value: Value, target: Region) -> None:
         """Adds the step that copies a value in memory."""
         self.each(value.shape, lambda at: self.stores({value: [target]}, at, is_copy=True))
 
@@ -215,7 +215,7 @@ class GroupWriter:
             for place in targets
         ]
 
-    def index(self, place: Place, position: Position) -> Expr:
+    def index(self, place: Region, position: Position) -> Expr:
         """The index at which an element of a place is written."""
         self._writes.add(place.elements)
         at = self.positions.expr(add(place.start, position))
@@ -268,17 +268,17 @@ class GroupWriter:
         array = self._seen_arrays.get((v, view.shape))
         if array is None:
             raise _NeedsCopy(v, view.shape)
-        self._reads.add(Place(array).elements)
+        self._reads.add(Region(array).elements)
         self._writer.note_read((v, view.shape), "checked")
         indices = tuple(map(self.positions.expr, at))
         return nodes.Load(type=v.element, buffer=array, indices=indices, span=view.span)
 
     # -- memory and names ----------------------------------------------------------------------
 
-    def stored(self, v: Value) -> list[Place]:
+    def stored(self, v: Value) -> list[Region]:
         """The places to which a step stores a value; the first is where others read it."""
         if v not in self.place_of:
-            self.place_of[v] = Place(self.scratch(v.element, sizes.product(v.shape)))
+            self.place_of[v] = Region(self.scratch(v.element, sizes.product(v.shape)))
         return [self.place_of[v], *self.rows.get(v, ())]
 
     def scratch(self, t: Type, *shape: Size) -> str:

@@ -16,13 +16,14 @@ from shaderad.ir.arrays import ArrayType, Value
 from shaderad.ir.nodes import Assign, Expr, Function, If, Stmt
 from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import FLOAT, INT, Access, scalars
-from shaderad.plan.group_writer import THREADS, Effort, GroupWriter, NoGroup, Place
+from shaderad.plan.group_writer import THREADS, Effort, GroupWriter, NoGroup, Region
 from shaderad.plan.kernels import IsStored, Writer, write_kernel
 from shaderad.plan.positions import Indices, Position, add, constant, number, times
 from shaderad.plan.scatters import guarded
 from shaderad.plan.steps import Plan, Repeat, RunGroup, RunKernel, RunPass, RunTiles, Step
-from shaderad.plan.storage import is_fused_node, is_zero
+from shaderad.plan.storage import is_fused_node
 from shaderad.rules import composing as c
+from shaderad.rules.arrays import building as b
 from shaderad.rules.arrays.scan_operators import combined
 
 STEP_COST = 500_000
@@ -145,7 +146,7 @@ class _Group:
         carry_count = step.node.carry_count
         self._loop(step, {v: array_by_result[v] for v in step.node.results[carry_count:]})
         for v in step.node.results[:carry_count]:
-            self._writer.copy(v, Place(array_by_result[v]))
+            self._writer.copy(v, Region(array_by_result[v]))
 
     def _loop(self, step: Repeat, array_by_rows: Mapping[Value, str]) -> None:
         """A loop; arrays for its rows that are not given are scratch."""
@@ -174,14 +175,14 @@ class _Group:
         stop = self._positions.size(node.count)
         writer.body.append(_counted(counter, c.whole(0), stop, body))
 
-    def _carry(self, v: Value, first: Value, result: Value, side: nodes.Var) -> Place:
+    def _carry(self, v: Value, first: Value, result: Value, side: nodes.Var) -> Region:
         """Gives a carry an array of two halves; returns the one that an iteration writes."""
         writer, size = self._writer, sizes.product(result.shape)
         array = writer.scratch(result.element, sizes.multiply(2, size))
-        writer.copy(first, Place(array))
+        writer.copy(first, Region(array))
         now = times(self._positions.of(side), size)
-        writer.place_of |= dict.fromkeys((v, result), Place(array, now, "now"))
-        return Place(array, add(constant(size), times(now, -1)), "next")
+        writer.place_of |= dict.fromkeys((v, result), Region(array, now, "now"))
+        return Region(array, add(constant(size), times(now, -1)), "next")
 
     def _keep_rows(
         self, step: Repeat, iteration: Position, array_by_rows: Mapping[Value, str]
@@ -191,11 +192,11 @@ class _Group:
             array = array_by_rows.get(row.target, "")
             if not array:
                 array = writer.scratch(row.target.element, sizes.product(row.target.shape))
-                writer.place_of[row.target] = Place(array)
+                writer.place_of[row.target] = Region(array)
             start = times(iteration, sizes.product(row.row.shape))
-            writer.rows.setdefault(row.row, []).append(Place(array, start))
+            writer.rows.setdefault(row.row, []).append(Region(array, start))
 
-    def _iterate(self, step: Repeat, carries: Iterable[tuple[Value, Place]]) -> None:
+    def _iterate(self, step: Repeat, carries: Iterable[tuple[Value, Region]]) -> None:
         writer = self._writer
         stored = {v for inner in step.body.steps for v in inner.writes}
         self._copy_rows(v for v in dict.fromkeys(row.row for row in step.rows) if v not in stored)
@@ -240,26 +241,35 @@ class _Group:
         is_float = all(s == FLOAT for s in scalars(result.element))
         if not isinstance(node, arrays.ScatterAdd) or not is_float:
             raise NoGroup
-        base, values, *index = node.operands
-        sums = Place(writer.scratch(result.element, sizes.product(base.shape)))
+        base = node.operands[0]
+        sums = Region(writer.scratch(result.element, sizes.product(base.shape)))
 
         def fill(at: Indices) -> list[Stmt]:
             places = {base: [sums]}
-            if is_zero(base):
+            if b.is_zero(base):
                 return writer.stored_at(places, at, [c.zero(base.element)])
             return writer.stores(places, at, is_copy=True)
 
-        def add_value(at: Indices) -> list[Stmt]:
-            count = len(index[0].shape)
-            written = writer.written([(values, at), *((one, at[:count]) for one in index)])
-            value, *found = written.values
-            inner = (*map(self._positions.of, found), *at[count:])
-            place = writer.index(sums, number(inner, base.shape))
-            adding = nodes.Accumulate(buffer=sums.array, indices=(place,), value=value)
-            return [*written.body, guarded(self._positions.size, found, base.shape, adding)]
+        def add_values(at: Indices) -> list[Stmt]:
+            count, width = len(node.operands[2].shape), len(node.parts[0])
+            written = writer.written(
+                [
+                    (v, at if k == 0 else at[:count])
+                    for part in node.parts
+                    for k, v in enumerate(part)
+                ]
+            )
+            body: list[Stmt] = [*written.body]
+            for start in range(0, len(written.values), width):
+                value, *found = written.values[start : start + width]
+                inner = (*map(self._positions.of, found), *at[count:])
+                place = writer.index(sums, number(inner, base.shape))
+                adding = nodes.Accumulate(buffer=sums.array, indices=(place,), value=value)
+                body.append(guarded(self._positions.size, found, base.shape, adding))
+            return body
 
         writer.each(base.shape, fill)
-        writer.each(values.shape, add_value)
+        writer.each(node.operands[1].shape, add_values)
         targets = [*writer.rows.get(result, ())]
         if result in writer.place_of:
             targets.append(writer.place_of[result])

@@ -24,6 +24,7 @@ from shaderad.plan.epilogues import epilogue_of, fused_onto_passes, with_epilogu
 from shaderad.plan.groups import loop_in_group
 from shaderad.plan.kernels import PlanKernel, cluster
 from shaderad.plan.loops import loop_kernels, repeat, repeat_while
+from shaderad.plan.scatters import joined_scatters
 from shaderad.plan.simplify import exact_products, joined_sums, narrowed, simplified
 from shaderad.plan.steps import CallKernel, Epilogue, Plan, RunKernel, RunPass, RunTiles, Step
 from shaderad.plan.storage import is_fused_node, stored_values
@@ -49,6 +50,7 @@ def plan(graph: Graph, buffer_limit: int = PORTABLE_BUFFER_LIMIT, depth: int = 0
         depth: The number of loops around the graph.
     """
     graph = exact_products(simplified(narrowed(graph, buffer_limit - UNREAD_BUFFERS)))
+    graph = joined_scatters(graph, buffer_limit - UNREAD_BUFFERS)
     graph = joined_sums(graph, buffer_limit - 1 - PASS_BUFFERS)
     return _Planner(graph, buffer_limit, depth).run()
 

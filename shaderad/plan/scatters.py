@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from shaderad.ir import arrays, nodes, ops, sizes
-from shaderad.ir.arrays import Value
+from shaderad.ir.arrays import Graph, Value
 from shaderad.ir.nodes import Expr, Stmt
 from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import (
@@ -25,7 +27,7 @@ from shaderad.ir.types import (
 from shaderad.plan.elements import base_of
 from shaderad.plan.kernels import IsStored, Writer, write_kernel
 from shaderad.plan.steps import RunKernel
-from shaderad.plan.storage import is_zero
+from shaderad.plan.storage import is_fused_node
 from shaderad.rules import composing as c
 from shaderad.rules.arrays import building as b
 from shaderad.rules.arrays.scan_operators import fold_by_bin
@@ -33,23 +35,70 @@ from shaderad.rules.arrays.scan_operators import fold_by_bin
 
 def scatter_add(node: arrays.ScatterAdd, is_stored: IsStored) -> RunKernel:
     """``total[index0[j..], .., r..] += values[j.., r..]`` in the thread of ``j.., r..``."""
-    base, values, *index = node.operands
-    count = len(index[0].shape)
+    base, values, first, *_ = node.operands
+    count, width = len(first.shape), len(node.parts[0])
 
     def body(writer: Writer) -> list[Stmt]:
-        elements = writer.values([values]) + writer.values(index, writer.own[:count])
+        elements: list[Expr] = []
+        for part, *index in node.parts:
+            elements += writer.values([part]) + writer.values(index, writer.own[:count])
         written = writer.written(elements)
-        value, *positions = written.values
-        at = (*map(writer.positions.of, positions), *writer.own[count:])
-        indices = writer.indices_in(node.result, at)
-        add = nodes.Accumulate(buffer="y0", indices=indices, value=value)
-        return [*written.body, guarded(writer.positions.size, positions, base.shape, add)]
+        body: list[Stmt] = [*written.body]
+        for start in range(0, len(elements), width):
+            value, *positions = written.values[start : start + width]
+            at = (*map(writer.positions.of, positions), *writer.own[count:])
+            indices = writer.indices_in(node.result, at)
+            add = nodes.Accumulate(buffer="y0", indices=indices, value=value)
+            body.append(guarded(writer.positions.size, positions, base.shape, add))
+        return body
 
     return RunKernel(
         write_kernel("scatter_add", values.shape, is_stored, body,
                      [("y0", node.result, Access.ADD)]),
-        None if is_zero(base) else base_of(base),
+        None if b.is_zero(base) else base_of(base),
     )  # fmt: skip
+
+
+def joined_scatters(graph: Graph, read_limit: int) -> Graph:
+    """Joins sums by index array, each the only reader of the one before, into one kernel.
+
+    So the gradient of an array that is read at several indices is one dispatch; what is read at the
+    thread's own index is added like the others.
+
+    Args:
+        graph: The computation.
+        read_limit: Values that a kernel may read.
+    """
+    counts = Counter(v for node in graph.nodes for v in node.operands)
+    counts.update(graph.outputs)
+    value_of: dict[Value, Value] = {v: v for v in graph.inputs}
+    for node in graph.nodes:
+        new = arrays.with_operands(node, tuple(value_of[v] for v in node.operands))
+        if isinstance(new, arrays.ScatterAdd) and counts[node.operands[0]] == 1:
+            new = _joined(new, read_limit)
+        value_of.update(zip(node.results, new.results, strict=True))
+    return Graph(graph.inputs, tuple(value_of[v] for v in graph.outputs))
+
+
+def _joined(node: arrays.ScatterAdd, read_limit: int) -> arrays.ScatterAdd:
+    """`node` together with what makes its base."""
+    base, values = node.operands[:2]
+    before = base.producer
+    if isinstance(before, arrays.ScatterAdd):
+        added = (*before.operands, *node.operands[1:])
+        is_alike = before.operands[1].shape == values.shape
+        count = before.part_count + 1
+    else:
+        # The base is a part whose thread adds at its own index.
+        rank = len(node.operands) - 2
+        own = [b.iota(base.shape, axis) for axis in range(rank)]
+        added = (b.zeros(base.type), base, *own, *node.operands[1:])
+        is_fused = before is not None and is_fused_node(before) and not b.is_zero(base)
+        is_alike = is_fused and base.shape == values.shape == node.operands[2].shape
+        count = 2
+    if not is_alike or len(set(added)) > read_limit:
+        return node
+    return replace(node, operands=added, part_count=count)
 
 
 def last_writer(node: arrays.LastWriter, is_stored: IsStored) -> RunKernel:
@@ -97,7 +146,7 @@ def summed(node: arrays.ScatterAdd) -> Value:
         return _in_order(node)
     base, values, *index = node.operands
     wide = _floats_of(t)
-    start = b.zeros(arrays.ArrayType(wide, base.shape)) if is_zero(base) else _as(wide, base)
+    start = b.zeros(arrays.ArrayType(wide, base.shape)) if b.is_zero(base) else _as(wide, base)
     total = arrays.ScatterAdd(operands=(start, _as(wide, values), *index), span=node.span)
     return _as(t, total.result)
 

@@ -14,6 +14,7 @@ from shaderad.ir import arrays, nodes, ops
 from shaderad.ir.arrays import Graph, Node, Value
 from shaderad.plan.elements import FUSED, base_of
 from shaderad.plan.sorting import MergedRuns
+from shaderad.rules.arrays import building as b
 from shaderad.rules.expressions import in_order
 
 RECOMPUTED_COST = 16
@@ -43,24 +44,13 @@ def is_reported_gather(node: Node) -> bool:
     return isinstance(node, arrays.Gather) and node.is_reported
 
 
-def is_zero(value: Value) -> bool:
-    """True if all elements are 0, by construction."""
-    node = value.producer
-    while isinstance(node, arrays.Broadcast | arrays.Reshape):
-        node = node.operands[0].producer
-    if not isinstance(node, arrays.Elementwise) or node.operands:
-        return False
-    e = node.expr.value if isinstance(node.expr, nodes.Splat) else node.expr
-    return isinstance(e, nodes.Zero) or (isinstance(e, nodes.Const) and not e.value)
-
-
 def in_memory(node: Node) -> tuple[Value, ...]:
     """Operands that a node which is not fused reads from memory."""
     match node:
         case arrays.Reduce() | MergedRuns():
             return node.operands[1:]
         case arrays.ScatterAdd():
-            return () if is_zero(node.operands[0]) else node.operands[:1]
+            return () if b.is_zero(node.operands[0]) else node.operands[:1]
         case arrays.Scan() | arrays.LastWriter():
             return ()
         case _:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from shaderad.ir import arrays, ops, sizes
+from shaderad.ir import arrays, nodes, ops, sizes
 from shaderad.ir.arrays import ArrayType, Reducer, Value, operand_name
 from shaderad.ir.nodes import Call, Expr, Function
 from shaderad.ir.sizes import Shape, Size
@@ -52,6 +52,17 @@ def full(shape: Shape, expr: Expr) -> Value:
 
 def zeros(t: ArrayType) -> Value:
     return full(t.shape, c.zero(t.element))
+
+
+def is_zero(value: Value) -> bool:
+    """True if all elements are 0, by construction."""
+    node = value.producer
+    while isinstance(node, arrays.Broadcast | arrays.Reshape):
+        node = node.operands[0].producer
+    if not isinstance(node, arrays.Elementwise) or node.operands:
+        return False
+    e = node.expr.value if isinstance(node.expr, nodes.Splat) else node.expr
+    return isinstance(e, nodes.Zero) or (isinstance(e, nodes.Const) and not e.value)
 
 
 def or_zeros(derivative: Value | None, like: Value) -> Value:

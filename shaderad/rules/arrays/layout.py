@@ -151,6 +151,17 @@ def gather(x: Value, *index: Value, is_inside: bool = False) -> Value:
     return arrays.Gather(operands=(x, *index), is_reported=False, is_inside=is_inside).result
 
 
+def sum_of(a: Value, b_: Value) -> Value:
+    """``a + b_``; sums by index array are chained, so that plans can join them."""
+    for scattered, other in ((b_, a), (a, b_)):
+        node = scattered.producer
+        if isinstance(node, arrays.ScatterAdd) and b.is_zero(node.operands[0]):
+            is_alike = node.operands[1].shape == other.shape
+            if is_alike or isinstance(other.producer, arrays.ScatterAdd):
+                return arrays.with_operands(node, (other, *node.operands[1:])).result
+    return b.add(a, b_)
+
+
 def scatter_add(base: Value, values: Value, *index: Value) -> Value:
     return arrays.ScatterAdd(operands=(base, values, *index)).result
 

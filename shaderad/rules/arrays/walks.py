@@ -154,7 +154,7 @@ class LinearisedGraph:
     ) -> None:
         for v, bar in zip(values, bars, strict=False):
             if bar is not None and v in self._active:
-                bar_of[v] = b.add(bar_of[v], bar) if v in bar_of else bar
+                bar_of[v] = layout.sum_of(bar_of[v], bar) if v in bar_of else bar
 
 
 def _discardable(nodes: Sequence[Node]) -> set[Node]:
