@@ -94,7 +94,7 @@ class GroupWriter:
         """Elements that threads read, and wrote, since the last barrier."""
         self._reads: set[tuple[str, str]] = set()
         self._writes: set[tuple[str, str]] = set()
-        """Those of the step that is being written."""
+        """Elements that the step being written reads, and writes."""
         self._seen_arrays: dict[tuple[Value, Shape], str] = {}
         """Copies of values for reads that report, in the shape that these see."""
         self._count = 0

@@ -28,7 +28,7 @@ from shaderad.rules.arrays.scan_operators import combined
 
 STEP_COST = 500_000
 """The cost of a step, in additions, up to which one workgroup takes less time than a dispatch."""
-FEWEST_THREADS, MOST_THREADS = 64, 256
+FEWEST_THREADS, MOST_THREADS = 32, 256
 """Every device takes so many; on processors each costs time at a barrier."""
 
 

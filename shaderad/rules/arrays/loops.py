@@ -180,7 +180,7 @@ class _BackwardBody:
 
 @dataclass(frozen=True, slots=True)
 class _Addend:
-    """What an iteration adds to the cotangent of a constant."""
+    """The part of the cotangent of a constant that one iteration adds."""
 
     value: Value
     factors: tuple[Value, ...]
