@@ -176,3 +176,42 @@ def test_what_does_not_fit_is_refused(function: Callable[..., Any], code: str) -
 def test_sums_inside_of_loops_see_whole_rows() -> None:
     found = run(lambda x: sad.fori_loop(2, lambda k, c: c - sad.mean(c) + k, x), X)
     np.testing.assert_allclose(found, X - X.mean() + 1 - np.mean(X - X.mean()))
+
+
+def recurrence(w: Any, b: Any, xs: Any) -> Any:
+    def step(h: Any, x: Any) -> Any:
+        return sad.tanh(h @ w + b * x), h
+
+    h, hs = sad.loop(step, sad.zeros(w.shape[0]), xs)
+    return sad.sum(h * h) + sad.sum(hs)
+
+
+def test_cotangents_of_weights_are_summed_after_the_loop() -> None:
+    rng = np.random.default_rng(5)
+    w, b, xs = rng.normal(size=(3, 3)), rng.normal(size=3), rng.normal(size=7)
+    graph = sad.graph(sad.grad(recurrence, argnums=(0, 1, 2)))
+    args = [sad.array(x.astype(np.float32)) for x in (w, b, xs)]
+    gradients = [g.numpy() for g in graph(*args)]
+    h, hs = [np.zeros(3)], []
+    for x in xs:
+        hs.append(h[-1])
+        h.append(np.tanh(h[-1] @ w + b * x))
+    h_bar, w_bar, b_bar, xs_bar = 2 * h[-1], np.zeros((3, 3)), np.zeros(3), np.zeros(7)
+    for k in reversed(range(7)):
+        z_bar = h_bar * (1 - h[k + 1] ** 2)
+        w_bar += np.outer(h[k], z_bar)
+        b_bar += z_bar * xs[k]
+        xs_bar[k] = z_bar @ b
+        h_bar = z_bar @ w.T + 1
+    for found, expected in zip(gradients, (w_bar, b_bar, xs_bar), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_a_loop_that_is_linear_keeps_nothing_for_its_reverse() -> None:
+    def f(x: Any) -> Any:
+        return sad.sum(sad.fori_loop(50, lambda _, p: sad.roll(p, 1) * 0.5 + x, x) ** 2)
+
+    x = sad.array(np.arange(6, dtype=np.float32))
+    text = sad.graph(sad.value_and_grad(f)).explain(x)
+    assert text.count("loop_in_group") == 2
+    assert "float[50, 6]" not in text

@@ -1,0 +1,178 @@
+"""Kernels without branches and loops, as nodes of graphs: what they become, and that they agree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import shaderad as sad
+from shaderad import float2
+
+
+@sad.function
+def at(a: sad.In[float, 2], p: float2) -> float:
+    """Between the cells of a grid that repeats."""
+    n = a.shape[0]
+    m = a.shape[1]
+    b = sad.floor(p)
+    x = int(b.x) % m
+    y = int(b.y) % n
+    right = a[y, (x + 1) % m]
+    return sad.lerp(a[y, x], right, p.x - b.x) + a[(y + 1) % n, x]
+
+
+@sad.kernel
+def moved(y: sad.Index, x: sad.Index, a: sad.In[float, 2], v: sad.In[float2, 2], dt: float,
+          out: sad.Out[float, 2]):  # fmt: skip
+    out[y, x] = at(a, float2(x, y) - dt * v[y, x])
+
+
+@sad.kernel
+def stencil(y: sad.Index, x: sad.Index, a: sad.In[float, 2], out: sad.Out[float, 2],
+            turned: sad.Out[float, 2]):  # fmt: skip
+    n = a.shape[0]
+    m = a.shape[1]
+    around = a[(y + 1) % n, x] + a[(y + n - 1) % n, x] + a[y, (x + 2) % m] + a[y, (x - 1) % m]
+    out[y, x] = around * sad.sin(a[y, x])
+    turned[y, x] = float(y) * out[y, x] + a[0, x]
+
+
+@sad.kernel
+def clamped(i: sad.Index, a: sad.In[float], w: sad.In[float], out: sad.Out[float]):
+    left = a[sad.max(i - 1, 0)]
+    right = a[sad.min(i + 1, len(a) - 1)]
+    out[i] = a[i] * left - w[1] * right**2
+
+
+@sad.kernel
+def narrowed(i: sad.Index, a: sad.In[float], out: sad.Out[float]):
+    out[i] = a[i + 1] * a[i]
+
+
+@sad.kernel
+def transposed(y: sad.Index, x: sad.Index, a: sad.In[float, 2], row: sad.In[float],
+               out: sad.Out[float, 2]):  # fmt: skip
+    out[y, x] = a[x, y] * row[x]
+
+
+@sad.kernel
+def diagonal(i: sad.Index, a: sad.In[float, 2], out: sad.Out[float]):
+    out[i] = a[i, i] * a[i, 0]
+
+
+def drawn(*shape: int, seed: int = 0) -> np.ndarray[Any, Any]:
+    return np.random.default_rng(seed).uniform(-2, 2, shape).astype(np.float32)
+
+
+CALLS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "moved": (
+        lambda a, v, dt: moved(a, v, dt, dim=a.shape),
+        (drawn(5, 7), drawn(5, 7, 2, seed=1), np.float32(0.7)),
+    ),
+    "stencil": (lambda a: stencil(a, dim=a.shape), (drawn(4, 5),)),
+    "one_cell": (lambda a: stencil(a, dim=a.shape), (drawn(1, 3),)),
+    "clamped": (lambda a, w: clamped(a, w, dim=a.shape), (drawn(9), drawn(3, seed=1))),
+    "narrowed": (lambda a: narrowed(a, dim=a.shape[0] - 1), (drawn(6),)),
+    "transposed": (
+        lambda a, row: transposed(a, row, dim=(4, 3)),
+        (drawn(3, 4), drawn(3, seed=1)),
+    ),
+    "diagonal": (lambda a: diagonal(a, dim=a.shape[0]), (drawn(4, 4),)),
+}
+
+
+def loss_of(call: Callable[..., Any]) -> Callable[..., Any]:
+    def loss(*args: Any) -> Any:
+        results = call(*args)
+        results = results if isinstance(results, tuple) else (results,)
+        return sum((sad.sum(sad.cos(y)) for y in results), sad.zeros(()))
+
+    return loss
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", CALLS)
+def test_nodes_agree_with_the_kernel_itself(device: sad.Device, name: str) -> None:
+    call, data = CALLS[name]
+    args = [sad.array(x, dtype=float2) if x.shape[-1:] == (2,) and x.ndim == 3 else sad.array(x)
+            for x in data]  # fmt: skip
+    positions = tuple(range(len(args)))
+    by_kernel = sad.value_and_grad(loss_of(call), argnums=positions)(*args)
+    graph = sad.graph(sad.value_and_grad(loss_of(call), argnums=positions))
+    by_nodes = graph(*args)
+    assert "kernel " not in graph.explain(*args)
+    np.testing.assert_allclose(by_nodes[0].numpy(), by_kernel[0].numpy(), rtol=2e-6)
+    for one, other in zip(by_nodes[1], by_kernel[1], strict=True):
+        np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.gpu
+def test_shifted_reads_have_no_atomic_adds_in_reverse(device: sad.Device) -> None:
+    a = sad.array(drawn(4, 5))
+    graph = sad.graph(sad.grad(loss_of(CALLS["stencil"][0])))
+    assert "atomically" not in graph.explain(a)
+
+
+@pytest.mark.gpu
+def test_several_indices_are_one_dispatch_in_reverse(device: sad.Device) -> None:
+    a, w = map(sad.array, CALLS["clamped"][1])
+    graph = sad.graph(sad.grad(lambda a: sad.sum(clamped(a, w, dim=a.shape))))
+    assert graph.explain(a).count("atomically") == 1
+
+
+@sad.kernel
+def beyond(i: sad.Index, a: sad.In[float], out: sad.Out[float]):
+    out[i] = a[i + 1]
+
+
+@sad.kernel
+def looped(i: sad.Index, a: sad.In[float], out: sad.Out[float]):
+    total = 0.0
+    for k in range(3):
+        total += a[i] * float(k)
+    out[i] = total
+
+
+@sad.kernel
+def looked_up(i: sad.Index, a: sad.In[float], k: sad.In[int], out: sad.Out[float]):
+    out[i] = a[k[i]]
+
+
+@sad.kernel
+def halved(i: sad.Index, k: sad.In[int], n: int, out: sad.Out[int]):
+    out[i] = k[i] // n
+
+
+@pytest.mark.gpu
+def test_what_may_report_stays_a_kernel(device: sad.Device) -> None:
+    a, k = sad.array(drawn(4)), sad.array(np.array([0, 3, 9, 1], np.int32))
+    calls = {
+        beyond: (lambda a, k: beyond(a, dim=a.shape[0])),
+        looped: (lambda a, k: looped(a, dim=a.shape[0])),
+        looked_up: (lambda a, k: looked_up(a, k, dim=a.shape[0])),
+        halved: (lambda a, k: halved(k, sad.sum(k), dim=a.shape[0])),
+    }
+    for kernel, call in calls.items():
+        graph = sad.graph(call)
+        assert f"kernel {kernel.name}" in graph.explain(a, k)
+    with pytest.raises(sad.BoundsError, match="`a` of length 4 in kernel `looked_up`"):
+        sad.graph(calls[looked_up])(a, k).numpy()
+
+
+@pytest.mark.gpu
+def test_other_sizes_are_traced_again(device: sad.Device) -> None:
+    """A dimension that equals an extent at first, and then does not."""
+
+    @sad.graph
+    def first_four(a: sad.Array) -> sad.Array:
+        return narrowed(a, dim=4)
+
+    for n in (5, 8):
+        a = drawn(n)
+        found = first_four(sad.array(a)).numpy()
+        np.testing.assert_allclose(found, a[1:5] * a[:4], rtol=1e-6)
+    with pytest.raises(sad.BoundsError):
+        first_four(sad.array(drawn(3))).numpy()
