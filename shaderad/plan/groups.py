@@ -28,8 +28,12 @@ from shaderad.rules.arrays.scan_operators import combined
 
 STEP_COST = 500_000
 """The cost of a step, in additions, up to which one workgroup takes less time than a dispatch."""
+KERNEL_COST = 10**10
+"""The cost of a whole kernel: about a second, where systems reset a device that takes some."""
 FEWEST_THREADS, MOST_THREADS = 32, 256
 """Every device takes so many; on processors each costs time at a barrier."""
+SCRATCH_BUFFERS = 2
+"""One of scratch arrays that threads store to, one of those that they add to."""
 
 
 def loop_in_group(step: Repeat, is_stored: IsStored, buffer_limit: int) -> RunGroup | None:
@@ -49,12 +53,8 @@ def loop_in_group(step: Repeat, is_stored: IsStored, buffer_limit: int) -> RunGr
     except NoGroup:
         return None
     group = RunGroup(work, effort.cost, effort.step_count, effort.element_count)
-    bound = len(group.reads) + len(results) + len(SCRATCH_BUFFERS)
+    bound = len(group.reads) + len(results) + SCRATCH_BUFFERS
     return group if bound <= buffer_limit else None
-
-
-SCRATCH_BUFFERS = ("scratch", "sums")
-"""Buffers of scratch arrays: those that threads store to, and those that they add to."""
 
 
 def chosen(plan: Plan, known: Mapping[str, int]) -> Plan:
@@ -90,7 +90,7 @@ def _threads(step: Repeat, known: Mapping[str, int]) -> int:
     if group is None or not sizes.symbols(group.cost) <= known.keys():
         return 0
     step_count = sizes.evaluate(group.step_count, known)
-    if sizes.evaluate(group.cost, known) > STEP_COST * step_count:
+    if sizes.evaluate(group.cost, known) > min(KERNEL_COST, STEP_COST * step_count):
         return 0
     threads, element_count = FEWEST_THREADS, sizes.evaluate(group.element_count, known)
     while threads < MOST_THREADS and 2 * threads * step_count < element_count:

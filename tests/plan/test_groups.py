@@ -11,6 +11,7 @@ import pytest
 import shaderad as sad
 from shaderad import float2
 from shaderad.plan import groups
+from shaderad.plan.planning import plan
 
 Loop = Callable[..., Any]
 
@@ -169,3 +170,14 @@ def test_positions_out_of_range_are_reported(device: sad.Device) -> None:
 
     with pytest.raises(sad.BoundsError, match="index 7 is out of range for an array of length 5"):
         f(x, index).numpy()
+
+
+def test_a_loop_that_takes_too_long_for_a_dispatch_is_one_of_dispatches() -> None:
+    def swept(count: int) -> Any:
+        return sad.graph(lambda x: sad.fori_loop(count, lambda _, p: sad.roll(p, 1) + x, x))
+
+    x = sad.array(np.zeros(4096, np.float32))
+    assert "of one workgroup" in swept(1000).explain(x)
+    many = plan(swept(10**6).bound((x,), {}).variant.graph)
+    assert groups.groups_at(many, {"n0": 4096}) == (0,)
+    assert groups.groups_at(many, {"n0": 5}) == (32,)
