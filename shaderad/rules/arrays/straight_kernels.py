@@ -18,7 +18,7 @@ from shaderad.ir import arrays, nodes, ops, sizes
 from shaderad.ir.arrays import KernelCall, Value
 from shaderad.ir.nodes import Expr, Kernel, Stmt
 from shaderad.ir.pointers import is_pooled
-from shaderad.ir.sizes import Size
+from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import INT, Access, is_integer
 from shaderad.ir.walk import map_children
 from shaderad.rules import composing as c
@@ -196,8 +196,12 @@ class _Elements:
         for premise in straight.premises:
             if not sizes.symbols(premise) <= known.keys():
                 raise _NotStraight
-            if not decisions.is_less(-1, sizes.substituted(premise, known)):
+            if not self._is_natural(sizes.substituted(premise, known)):
                 raise _NotStraight
+
+    def _is_natural(self, size: Size) -> bool:
+        """True if a size is 0 or more wherever a thread runs; noted unless it always is."""
+        return _is_always_natural(size, self._call.dim) or self._decisions.is_less(-1, size)
 
     def value(self, e: Expr) -> Value:
         """An expression as a value of the extents of the launch."""
@@ -280,9 +284,9 @@ class _Elements:
         launched = self._call.dim[axis.index]
         if not (decisions.are_equal(divisor, extent) and decisions.are_equal(launched, extent)):
             return None
-        if decisions.is_less(shift, 0):
+        if not self._is_natural(shift):
             shift = sizes.add(shift, extent)
-        is_roll = not decisions.is_less(shift, 0) and not decisions.is_less(extent, shift)
+        is_roll = self._is_natural(shift) and self._is_natural(sizes.subtract(extent, shift))
         return _Axis(axis.index, shift, is_turned=True) if is_roll else None
 
     def _shifted(self, e: Expr) -> _Axis | None:
@@ -306,3 +310,26 @@ def _sum(left: _Axis, right: _Axis, op: ops.Op) -> _Axis | None:
         return None
     index = left.index if right.index is None else right.index
     return _Axis(index, sizes.add(left.shift, sizes.multiply(sign, right.shift)))
+
+
+_LONGEST = 1 << 30
+"""Elements of no axis: their bytes are counted in 32 bits."""
+
+
+def _is_always_natural(size: Size, dim: Shape) -> bool:
+    """True if `size` is 0 or more for any extents, those of a launch that is not empty."""
+    if isinstance(size, int):
+        return size >= 0
+    lowest = 0
+    for monomial, factor in size.terms:
+        if not all(isinstance(atom, sizes.Symbol) for atom in monomial):
+            return False
+        if not monomial:
+            lowest += factor
+        elif factor > 0:
+            lowest += factor if all(sizes.of_atom(atom) in dim for atom in monomial) else 0
+        elif len(monomial) == 1:
+            lowest += factor * _LONGEST
+        else:
+            return False
+    return lowest >= 0

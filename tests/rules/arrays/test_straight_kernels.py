@@ -10,6 +10,8 @@ import pytest
 
 import shaderad as sad
 from shaderad import float2
+from shaderad.ir import sizes
+from shaderad.rules.arrays import straight_kernels
 
 
 @sad.function
@@ -176,3 +178,25 @@ def test_other_sizes_are_traced_again(device: sad.Device) -> None:
         np.testing.assert_allclose(found, a[1:5] * a[:4], rtol=1e-6)
     with pytest.raises(sad.BoundsError):
         first_four(sad.array(drawn(3))).numpy()
+
+
+def test_extents_that_no_array_exceeds_are_not_noted() -> None:
+    n, m = sizes.symbol("n"), sizes.symbol("m")
+    always = straight_kernels._is_always_natural
+    below = sizes.subtract
+    assert always(below(n, 1), (n, m))
+    assert not always(below(n, 1), (m, m))
+    assert not always(below(n, m), (n, m))
+    assert always(below(2**31 - 1, sizes.add(n, 64)), (n,))
+    assert not always(below(2**31 - 1, sizes.multiply(n, m)), (n, m))
+    assert always(below(sizes.multiply(n, m), 1), (n, m))
+    assert not always(below(3, n), (n,))
+
+
+@pytest.mark.gpu
+def test_no_cells_are_no_threads(device: sad.Device) -> None:
+    graph = sad.graph(lambda a: sad.value_and_grad(loss_of(CALLS["stencil"][0]))(a))
+    for shape in ((3, 4), (0, 4)):
+        value, gradient = graph(sad.array(np.zeros(shape, np.float32)))
+        assert gradient.shape == shape
+        assert float(value) == 2 * np.prod(shape)
