@@ -19,7 +19,7 @@ from shaderad.ir.arrays import KernelCall, Value
 from shaderad.ir.nodes import Expr, Kernel, Stmt
 from shaderad.ir.pointers import is_pooled
 from shaderad.ir.sizes import Shape, Size
-from shaderad.ir.types import INT, Access, is_integer
+from shaderad.ir.types import INT, Access, Struct, is_integer
 from shaderad.ir.walk import map_children
 from shaderad.rules import composing as c
 from shaderad.rules.arrays import building as b
@@ -152,6 +152,8 @@ class _Body:
                 raise _NotStraight
             case nodes.Element() if not isinstance(e.index, nodes.Const):
                 raise _NotStraight
+            case nodes.Field(value=nodes.Construct(type=Struct() as struct, parts=parts)):
+                return parts[[name for name, _ in struct.fields].index(e.name)]
             case _:
                 return e
 
@@ -190,9 +192,11 @@ class _Elements:
         self._axis_of = {name: axis for axis, name in enumerate(call.kernel.index_names)}
         self._values: dict[int, Value] = {}
         """The value of each load, by identity."""
+        self._shape = {name: x.shape for name, x in self._operand.items()}
+        self._shape |= {name: t.shape for name, t in call.written}
         known = {str(axis): extent for axis, extent in enumerate(call.dim)}
-        for name, x in self._operand.items():
-            known |= {f"{name}.{axis}": extent for axis, extent in enumerate(x.shape)}
+        for name, shape in self._shape.items():
+            known |= {f"{name}.{axis}": extent for axis, extent in enumerate(shape)}
         for premise in straight.premises:
             if not sizes.symbols(premise) <= known.keys():
                 raise _NotStraight
@@ -232,7 +236,7 @@ class _Elements:
             case nodes.Var():
                 raise _NotStraight
             case nodes.Length():
-                extent = self._operand[e.buffer].shape[e.axis]
+                extent = self._shape[e.buffer][e.axis]
                 return b.broadcast(arrays.SizeOf(operands=(), size=extent).result, dim, ())
             case _:
                 return None
@@ -294,7 +298,7 @@ class _Elements:
             case nodes.Const(type=t) if t == INT:
                 return _Axis(None, int(e.value))
             case nodes.Length():
-                return _Axis(None, self._operand[e.buffer].shape[e.axis])
+                return _Axis(None, self._shape[e.buffer][e.axis])
             case nodes.Var() if e.name in self._axis_of:
                 return _Axis(self._axis_of[e.name], 0)
             case nodes.Apply(op=op) if op in (ops.ADD, ops.SUB):

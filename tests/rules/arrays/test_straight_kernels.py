@@ -65,6 +65,26 @@ def diagonal(i: sad.Index, a: sad.In[float, 2], out: sad.Out[float]):
     out[i] = a[i, i] * a[i, 0]
 
 
+@sad.struct
+class Corners:
+    left: int
+    right: int
+    share: float
+
+
+@sad.function
+def around(x: float, count: int) -> Corners:
+    low = sad.floor(x)
+    left = int(low) % count
+    return Corners(left, (left + 1) % count, x - low)
+
+
+@sad.kernel
+def between(i: sad.Index, a: sad.In[float], v: sad.In[float], out: sad.Out[float]):
+    c = around(float(i) - v[i], out.shape[0])
+    out[i] = sad.lerp(a[c.left], a[c.right], c.share)
+
+
 def drawn(*shape: int, seed: int = 0) -> np.ndarray[Any, Any]:
     return np.random.default_rng(seed).uniform(-2, 2, shape).astype(np.float32)
 
@@ -82,6 +102,7 @@ CALLS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         lambda a, row: transposed(a, row, dim=(4, 3)),
         (drawn(3, 4), drawn(3, seed=1)),
     ),
+    "between": (lambda a, v: between(a, v, dim=a.shape), (drawn(7), drawn(7, seed=1))),
     "diagonal": (lambda a: diagonal(a, dim=a.shape[0]), (drawn(4, 4),)),
 }
 
