@@ -116,7 +116,7 @@ def build(
         _entry(
             metavar="NAME,..",
             help="Differentiate by these inputs only: `gain`, `mesh.colors`, or `shade.gain` for "
-            "one entry.",
+            "one entry; `none` builds no derivatives.",
         ),
     ] = None,
     define: Annotated[

@@ -64,7 +64,7 @@ def build(
         space: The descriptor set, bind group or register space of all bindings.
         binding_base: The slot of the constant buffer; storage buffers follow it.
         wrt: The inputs to differentiate by, such as ``mesh.colors`` or ``shade.mesh``; empty for
-            all inputs that hold floats.
+            all inputs that hold floats, ``none`` to build no derivatives.
         require_backward: Refuses kernels and graphs without a derivative.
         jvp: Builds forward mode as well.
         validate: Asks spirv-val, glslangValidator and naga, if they are installed.

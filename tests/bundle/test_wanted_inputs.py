@@ -28,6 +28,7 @@ KNOWN = {
         (("mesh",), {"mesh.colors"}, set[str]()),
         (("mesh.colors, tone.gains",), {"mesh.colors"}, {"gains"}),
         (("shade.mesh", "tone.gain"), {"mesh.colors"}, {"gain"}),
+        (("none",), set(), set()),
     ],
 )
 def test_names_choose_inputs_that_hold_floats(
@@ -45,6 +46,7 @@ def test_names_choose_inputs_that_hold_floats(
         ("shade", "SR0746", "`--wrt shade`"),
         ("mesh.corners", "SR0747", "`--wrt mesh.corners`"),
         ("color", "SR0747", "hold floats"),
+        ("none,gains", "SR0746", "`--wrt none`"),
     ],
 )
 def test_names_that_choose_nothing_are_refused(name: str, code: str, words: str) -> None:

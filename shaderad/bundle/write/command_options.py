@@ -87,11 +87,16 @@ def graph_inputs(signature: GraphSignature) -> Inputs:
     return {name: is_differentiable(t.element) for name, t in pairs}
 
 
+NOTHING = "none"
+"""In place of the inputs to differentiate by: builds without derivatives."""
+
+
 def wanted_inputs(wrt: Iterable[str], inputs: Mapping[str, Inputs]) -> dict[str, frozenset[str]]:
     """The inputs that each entry is differentiated by.
 
     Args:
-        wrt: Names; a text may hold several with commas; empty for all inputs that hold floats.
+        wrt: Names; a text may hold several with commas; empty for all inputs that hold floats,
+            `NOTHING` alone for none.
         inputs: The inputs of each kernel and graph, by its name.
 
     Raises:
@@ -105,6 +110,8 @@ def wanted_inputs(wrt: Iterable[str], inputs: Mapping[str, Inputs]) -> dict[str,
     if not names:
         return floats
     wanted: dict[str, frozenset[str]] = dict.fromkeys(inputs, frozenset())
+    if names == [NOTHING]:
+        return wanted
     for name in names:
         chosen = {
             entry: frozenset(path for path in paths if _chooses(name, entry, path))
