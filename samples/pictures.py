@@ -80,7 +80,16 @@ def small(name: str, out: Path) -> None:
     run(SAMPLES / name / "main.py", "--out", out / f"{name}.png")
 
 
-SMALL = ("splats", "neural_texture", "cloth", "histogram")
+def overview(name: str, more: tuple[str, ...], out: Path) -> None:
+    """The pictures of a sample in a row, and more that it writes."""
+    with TemporaryDirectory() as folder:
+        run(SAMPLES / name / "main.py", "--out", folder)
+        shutil.copy(Path(folder, "overview.png"), out / f"{name}.png")
+        for file in more:
+            shutil.copy(Path(folder, file), out)
+
+
+SMALL = ("splats", "cloth", "histogram")
 MAKERS: Mapping[str, Maker] = {
     "mesh": Maker(mesh, ("mesh.png", "spot.png")),
     "report": Maker(report, ("fit.webp", "report.png")),
@@ -88,6 +97,8 @@ MAKERS: Mapping[str, Maker] = {
     "positions": Maker(partial(row_of, "positions", edge=SQUARE_EDGE), ("positions.png",)),
     "window": Maker(window, ("window.png",)),
     "page": Maker(page, ("page.png",)),
+    "neural_texture": Maker(partial(overview, "neural_texture", ()), ("neural_texture.png",)),
+    "smoke": Maker(partial(overview, "smoke", ("smoke.webp",)), ("smoke.png", "smoke.webp")),
     **{name: Maker(partial(small, name), (f"{name}.png",)) for name in SMALL},
 }
 

@@ -1,15 +1,18 @@
-"""A small neural network as a texture: from a place in a picture to its colour.
+"""A picture fitted by a neural texture: features of a hash grid, and a small network.
 
-    python samples/neural_texture/main.py [--out FILE] [--steps 200] [--runtime wgpu|slangpy]
+    python samples/neural_texture/main.py [--out DIR] [--size 256] [--steps 800]
+                                          [--runtime wgpu|slangpy]
+    python samples/neural_texture/main.py --web DIR
 
-Two hidden layers over sines of the coordinates, as matrix products of arrays; fitted by Adam.
-Writes the picture after a few steps, the fit and the target in a row.
+Writes into DIR: target.png, fit.png, difference.png, those and an early fit in a row in
+overview.png, and loss.svg. With --web writes a page that fits the picture in a browser, without
+Python.
 """
 
 from __future__ import annotations
 
 import argparse
-from itertools import pairwise
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,94 +20,129 @@ import numpy as np
 from PIL import Image
 
 import shaderad as sad
+import texture
 
-PICTURE = Path(__file__).parents[2] / "docs" / "pictures" / "spot.png"
-SHOWN = 256
-"""Pixels along an edge of each picture that is written."""
-OCTAVES, WIDTH, EARLY = 4, 32, 10
-
-
-def color(weights: Any, places: Any) -> Any:
-    """Red, green and blue at each place; `places` are their sines."""
-    x = places
-    for layer in weights[:-1]:
-        x = sad.max(x @ layer["matrix"] + layer["bias"], 0.0)
-    return x @ weights[-1]["matrix"] + weights[-1]["bias"]
-
-
-def error(weights: Any, places: Any, target: Any) -> Any:
-    miss = color(weights, places) - target
-    return sad.mean(miss * miss)
-
-
-def waves(size: int) -> Any:
-    """Sines and cosines of both coordinates, octave by octave: one row a pixel."""
-    x, y = (c.ravel() for c in np.meshgrid(*[(np.arange(size) + 0.5) / size] * 2))
-    angles = [np.pi * 2**k * c for k in range(OCTAVES) for c in (x, y)]
-    return np.stack([f(a) for a in angles for f in (np.sin, np.cos)], 1).astype(np.float32)
-
-
-def drawn_weights() -> list[dict[str, Any]]:
-    """Values keep their size from layer to layer; those of the last one start small."""
-    draw, counts = np.random.default_rng(0), (4 * OCTAVES, WIDTH, WIDTH, 3)
-    layers = [
-        {"matrix": (draw.standard_normal((a, b)) * np.sqrt(2 / a)).astype(np.float32),
-         "bias": np.zeros(b, np.float32)}
-        for a, b in pairwise(counts)
-    ]  # fmt: skip
-    layers[-1]["matrix"] *= 0.1
-    return layers
-
-
-def fit(target: Any, steps: int) -> tuple[list[float], Any, Any]:
-    """The errors, and the weights early and at the end."""
-    adam = sad.optim.Adam(0.02, beta2=0.99)
-
-    @sad.graph
-    def step(weights: Any, state: Any, places: Any, goal: Any) -> Any:
-        value, gradient = sad.value_and_grad(error)(weights, places, goal)
-        return value, *adam.step(weights, gradient, state)
-
-    places, goal = sad.array(waves(len(target))), sad.array(target.reshape(-1, 3))
-    weights = early = drawn_weights()
-    state, errors = adam.init(weights), []
-    for k in range(steps):
-        if k == EARLY:
-            early = weights
-        value, weights, state = step(weights, state, places, goal)
-        if k % 20 == 0 or k == steps - 1:
-            errors.append(float(value))
-            print(f"step {k:3}   error {errors[-1]:.5f}")
-    return errors, early, weights
-
-
-def rendered(weights: Any, size: int) -> Any:
-    """A network has no pixels: it can be shown larger than what it was fitted to."""
-    return color(weights, sad.array(waves(size))).numpy().reshape(size, size, 3)
+HERE = Path(__file__).parent
+LEVELS, ENTRIES, WIDTH = 8, 1 << 14, 32
+"""Grids, the entries of each, and the width of the network's hidden layers."""
+EARLY, TOLD = 20, 100
+"""The step after which an early fit is shown, and steps from one line of the output to the next."""
+ORBIT, SHOWN, OVERSAMPLED = 120, 1.3, 4
+"""Of the picture: steps of an orbit, how far it reaches, and points along an edge of a pixel."""
 
 
 def picture(size: int) -> Any:
-    """The cow of the mesh sample."""
-    with Image.open(PICTURE) as stored:
-        cow = stored.convert("RGB").resize((size, size), Image.Resampling.BOX)
-    return np.asarray(cow, np.float32) / 255
+    """The Julia set of z^2 - 0.8 + 0.156 i, by how soon its orbits escape; red, green, blue."""
+    edge = np.linspace(-SHOWN, SHOWN, 2 * size * OVERSAMPLED + 1)[1::2]
+    z, escape = edge + 1j * edge[:, None], np.zeros((len(edge), len(edge)))
+    for k in range(ORBIT):
+        is_inside = abs(z) < 16
+        z[is_inside] = z[is_inside] ** 2 - 0.8 + 0.156j
+        has_left = is_inside & (abs(z) >= 16)
+        escape[has_left] = k + 1 - np.log2(np.log(abs(z[has_left])) / np.log(16))
+    turns = np.sqrt(escape / ORBIT)[..., None] * [1.0, 1.35, 1.7]
+    colors = 0.5 - 0.5 * np.cos(2 * np.pi * turns)
+    shape = (size, OVERSAMPLED, size, OVERSAMPLED, 3)
+    return colors.reshape(shape).mean((1, 3)).astype(np.float32)
+
+
+def untrained(levels: int = LEVELS, entries: int = ENTRIES, width: int = WIDTH) -> dict[str, Any]:
+    """Features near 0, and layers that keep the size of what goes through them."""
+    draw = np.random.default_rng(0)
+
+    def layer(inputs: int, outputs: int) -> Any:
+        return (np.sqrt(2 / inputs) * draw.standard_normal((inputs, outputs))).astype(np.float32)
+
+    return {
+        "table": draw.uniform(-0.01, 0.01, (levels, entries, 2)).astype(np.float32),
+        "w1": layer(2 * levels, width),
+        "b1": np.zeros(width, np.float32),
+        "w2": layer(width, width),
+        "b2": np.zeros(width, np.float32),
+        "w3": layer(width, 3),
+        "b3": np.zeros(3, np.float32),
+    }
+
+
+def start(model: dict[str, Any]) -> tuple[Any, ...]:
+    """What the first step takes besides the picture."""
+    model = {**model, "table": sad.array(model["table"], dtype=sad.float2)}
+    return model, texture.ADAM.init(model), sad.random.key(0), texture.RATE
+
+
+def fit(target: Any, model: dict[str, Any], steps: int) -> tuple[list[Any], list[float]]:
+    """An early picture and the last one, and the error of each step at the pixels it looked at."""
+    goal, carry = sad.array(target, dtype=sad.float3), start(model)
+    early, errors = None, []
+    for k in range(steps):
+        error, *carry = texture.step(goal, *carry)
+        errors.append(error)
+        if k + 1 == min(EARLY, steps):
+            early = texture.painted(carry[0], goal).numpy()
+        if (k + 1) % TOLD == 0 or k + 1 == steps:
+            print(f"step {k + 1:4}   PSNR {psnr(float(error)):.2f} dB")
+    return [early, texture.painted(carry[0], goal).numpy()], [float(error) for error in errors]
+
+
+def psnr(error: float) -> float:
+    return -10 * np.log10(max(error, 1e-12))
+
+
+def save(pixels: Any, path: Path) -> None:
+    """Writes a picture of 8 bits a channel."""
+    Image.fromarray(np.rint(255 * np.clip(pixels, 0, 1)).astype(np.uint8)).save(path, "PNG")
+
+
+def write(out: Path, target: Any, early: Any, found: Any, errors: list[float]) -> None:
+    """Writes all pictures, and the curve of the errors."""
+    from chart import svg
+
+    pictures = {"target": target, "fit": found, "difference": 5 * abs(found - target)}
+    row = [early, found, target, pictures["difference"]]
+    for name, pixels in {**pictures, "overview": np.concatenate(row, 1)}.items():
+        save(pixels, out / f"{name}.png")
+    (out / "loss.svg").write_text(svg(list(enumerate(errors, 1))), encoding="utf-8")
+
+
+def write_web(out: Path, target: Any, model: dict[str, Any], steps: int) -> None:
+    """Writes the page that does in a browser what `fit` does here."""
+    from live import Page, write_page
+
+    page = Page(
+        title="A neural texture, fitted in your browser",
+        text="Each step looks at 4096 pixels drawn at random, finds the gradient at the features "
+        "of eight hash grids and the weights of a network, and moves all of them by Adam.",
+        size=len(target),
+        steps=steps,
+        views={"Fit": "painted", "Target": "wanted", "Difference": "missed"},
+    )
+    first = {"target": target, "key": np.zeros(2), "rate": texture.RATE}
+    first |= {f"model.{name}": array for name, array in model.items()}
+    write_page(out, HERE / "texture.py", page, first)
 
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--out", type=Path, default=Path("neural_texture.png"))
-    parser.add_argument("--size", type=int, default=64)
-    parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--out", type=Path, default=HERE / "out", metavar="DIR")
+    parser.add_argument("--size", type=int, default=256, help="pixels along an edge")
+    parser.add_argument("--steps", type=int, default=800)
     parser.add_argument("--runtime", choices=["wgpu", "slangpy"])
+    parser.add_argument("--web", type=Path, metavar="DIR", help="write a page for browsers instead")
     given = parser.parse_args(arguments)
     if min(given.size, given.steps) < 1:
         parser.error("--size and --steps are at least 1")
+    # The page and the chart are those of other samples, too.
+    sys.path += [str(HERE.parent / name) for name in ("live", "mesh_interpolation")]
     try:
+        target, model = picture(given.size), untrained()
+        if given.web:
+            write_web(given.web, target, model, given.steps)
+            return
+        given.out.mkdir(parents=True, exist_ok=True)
         with sad.open_device(given.runtime):
-            _, *both = fit(picture(given.size), given.steps)
-            shown = [*(rendered(weights, SHOWN) for weights in both), picture(SHOWN)]
-        row = np.clip(np.concatenate(shown, 1), 0, 1)
-        Image.fromarray(np.rint(255 * row).astype(np.uint8)).save(given.out, "PNG")
+            pictures, errors = fit(target, model, given.steps)
+        write(given.out, target, *pictures, errors)
+        print(f"PSNR of the picture {psnr(float(np.mean((pictures[1] - target) ** 2))):.2f} dB")
     except (sad.Error, OSError) as failure:
         parser.error(str(failure))
     print(f"wrote {given.out}")

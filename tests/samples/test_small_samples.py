@@ -29,15 +29,6 @@ def test_splats_come_to_look_like_the_picture(device: sad.Device) -> None:
     assert np.square(found - target).sum(-1).mean() < 0.2 * np.square(start - target).sum(-1).mean()
 
 
-def test_a_network_learns_the_picture(device: sad.Device) -> None:
-    network = sample("neural_texture")
-    target = network.picture(24)
-    errors, *ends = network.fit(target, 61)
-    early, found = (network.rendered(x, 24) for x in ends)
-    assert errors[-1] < 0.05 * errors[0]
-    assert np.square(found - target).mean() < 0.5 * np.square(early - target).mean()
-
-
 def test_the_wind_is_found_through_all_time_steps(device: sad.Device) -> None:
     cloth = sample("cloth")
     errors, (still, found, goal) = cloth.fit(6, 40)
@@ -65,7 +56,7 @@ def test_brightness_moves_until_its_histogram_is_flat(device: sad.Device) -> Non
 
 @pytest.mark.parametrize(
     ("name", "few"),
-    [("splats", ["--count", "9"]), ("neural_texture", []), ("cloth", []), ("histogram", [])],
+    [("splats", ["--count", "9"]), ("cloth", []), ("histogram", [])],
 )
 def test_a_picture_is_written(
     name: str, few: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -77,7 +68,7 @@ def test_a_picture_is_written(
     assert f"wrote {out}" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", ["splats", "neural_texture", "cloth", "histogram"])
+@pytest.mark.parametrize("name", ["splats", "cloth", "histogram"])
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [

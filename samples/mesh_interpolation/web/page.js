@@ -8,6 +8,7 @@
 import { Screen } from "./canvas.js";
 import { Curve } from "./curve.js";
 import { Fit } from "./fit.js";
+import { asked, dispatches, fail, find, NO_WEBGPU } from "./parts.js";
 import { sceneOf } from "./scene.js";
 import { HostError } from "./shaderad.js";
 import { turnable } from "./turning.js";
@@ -16,11 +17,8 @@ const STEPS_A_READ = 10;
 const EDGE = 512;  // Of the canvas, in pixels.
 const [FEWEST_PIXELS, MOST_PIXELS] = [16, 2048];  // Along an edge.
 const PAUSE_AFTER = 600;  // Steps: a page that nobody looks at comes to rest.
-const NO_WEBGPU = "this page needs WebGPU, which this browser does not give it; try Chrome, Edge, "
-  + "or a recent Safari or Firefox, over https or on localhost";
 
 const query = new URLSearchParams(location.search);
-const find = (id) => document.getElementById(id);
 const shown = () => document.querySelector("[name=show]:checked").value;
 
 class Page {
@@ -178,40 +176,11 @@ class Page {
   }
 }
 
-/** A line for each program, with how often a step runs it. */
-function* dispatches(files) {
-  for (const file of new Set(files)) {
-    const link = Object.assign(document.createElement("a"), { href: file });
-    link.textContent = file.replace(/^.*\/|\.wgsl$/g, "");
-    const times = files.filter((one) => one === file).length;
-    const item = document.createElement("li");
-    item.append(link, times > 1 ? `, ${times} times` : "");
-    yield item;
-  }
-}
-
-/** A number in the address. */
-function asked(name, otherwise, least = 0) {
-  const value = Number(query.get(name) ?? otherwise);
-  if (value >= least && value < Infinity) return value;
-  throw new HostError(`${name}=${query.get(name)} in the address is no number from ${least} on`);
-}
-
-/** The same, of pixels along an edge. */
+/** A number of pixels along an edge in the address. */
 function pixels(name, otherwise) {
   const value = asked(name, otherwise, FEWEST_PIXELS);
   if (Number.isInteger(value) && value <= MOST_PIXELS) return value;
   throw new HostError(`${name}=${value} in the address is no whole number up to ${MOST_PIXELS}`);
-}
-
-/** Shows what is wrong, and nothing else: not even what follows from it. */
-function fail(failure) {
-  if (document.body.dataset.state === "failed") return;
-  const isKnown = failure instanceof HostError;
-  find("message").textContent = isKnown ? `Sorry: ${failure.message}.` : failure.stack;
-  find("message").hidden = false;
-  document.querySelector("main").hidden = true;
-  document.body.dataset.state = "failed";
 }
 
 try {

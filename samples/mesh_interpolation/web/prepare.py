@@ -23,8 +23,12 @@ import shaderad as sad
 
 HERE = Path(__file__).parent
 SAMPLE = HERE.parent
-LOADER = SAMPLE.parent / "hosts" / "web" / "shaderad.js"
 PAGE = ("*.html", "*.css", "*.js")
+SHARED = [
+    SAMPLE.parent / "hosts" / "web" / "shaderad.js",
+    *(SAMPLE.parent / "live" / name for name in ("canvas.js", "curve.js", "page.css", "parts.js")),
+]
+"""The loader of builds, and what the pages of other samples have, too."""
 # Of the graphs that each file defines, those that the page runs.
 BUILDS = {
     "steps": ["hits_of", "picture", "difference", "heated", "color_step", "normal_step"],
@@ -131,12 +135,11 @@ def write_page(out: Path, subdivisions: int) -> None:
     """All that the page needs."""
     out.mkdir(parents=True, exist_ok=True)
     for name, graphs in BUILDS.items():
-        # A step holds the gradient that the page needs. Of the graphs themselves it takes none, so
-        # that they are differentiated by `like` alone, of which nothing but the shape counts.
+        # A step holds the gradient that the page needs; nobody differentiates the step.
         source, folder = SAMPLE / f"{name}.py", out / name
-        sad.build(source, folder, entries=graphs, targets="wgsl", wrt="like")
+        sad.build(source, folder, entries=graphs, targets="wgsl", wrt="none")
     write_data(out, subdivisions)
-    for path in [LOADER, *(found for pattern in PAGE for found in HERE.glob(pattern))]:
+    for path in [*SHARED, *(found for pattern in PAGE for found in HERE.glob(pattern))]:
         shutil.copyfile(path, out / path.name)
 
 

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from shaderad.ir import ops
 from shaderad.ir.arrays import Reducer
-from shaderad.ir.nodes import Expr, Function, Kernel, Parameter, Return
+from shaderad.ir.nodes import Conditional, Expr, Function, Kernel, Logical, Parameter, Return
 from shaderad.ir.types import Struct, Type, byte_count, is_bool, is_integer, leaves
 from shaderad.ir.walk import all_expressions, reachable
 from shaderad.lower.bindings import Role, Word, WordKind
@@ -36,6 +36,8 @@ _GROUP_MEMORY = 16 * 1024
 
 _LONG = 120
 """Code is not repeated for elements and combinations of so many expressions."""
+_MOST_BRANCHES = 1
+"""Code with more of them is not repeated: SwiftShader would compile it in exponential time."""
 _FEW = 4
 """Code is not repeated for states of more scalars."""
 
@@ -56,9 +58,10 @@ def runs_of(producer: Kernel, functions: tuple[Function, ...], state: Type) -> s
     own = (producer.body, *(f.body for f in functions))
     bodies = [*own, *(f.body for body in own for f in reachable(body))]
     # Shared expressions count at each use, which may be very often: stop at the limit.
-    count = sum(1 for _ in islice(chain.from_iterable(map(all_expressions, bodies)), _LONG))
-    is_small = len(leaves(state)) <= _FEW
-    return "BlockRuns" if is_small and count < _LONG else "SingleRuns"
+    parts = list(islice(chain.from_iterable(map(all_expressions, bodies)), _LONG))
+    branch_count = sum(isinstance(e, Conditional | Logical) for e in parts)
+    is_short = len(parts) < _LONG and branch_count <= _MOST_BRANCHES
+    return "BlockRuns" if is_short and len(leaves(state)) <= _FEW else "SingleRuns"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-// A picture on the device, `float3` in linear light -> a canvas, in sRGB.
+// A picture on the device, `float3`, in linear light or in sRGB -> a canvas, in sRGB.
 //
 // Nothing comes back to the host: a fragment shader reads the storage buffer that a graph wrote.
 // Where the device is a processor, pixels are copied to a canvas of the other kind instead: there
@@ -9,6 +9,7 @@ const ROW_BYTES = 256;  // Rows of a texture begin at multiples of this in a buf
 const SHADER = /* wgsl */ `
 override size: u32;     // Pixels along an edge of the picture.
 override samples: u32;  // Of them along an edge of one pixel of the canvas.
+override is_linear: bool;
 
 @group(0) @binding(0) var<storage, read> picture: array<f32>;
 
@@ -32,7 +33,8 @@ fn pixel(@builtin(position) place: vec4f) -> @location(0) vec4f {
       sum += saturate(vec3f(picture[k], picture[k + 1u], picture[k + 2u]));
     }
   }
-  return vec4f(encoded(sum / f32(samples * samples)), 1.0);
+  let mean = sum / f32(samples * samples);
+  return vec4f(select(mean, encoded(mean), is_linear), 1.0);
 }`;
 
 export class Screen {
@@ -45,17 +47,19 @@ export class Screen {
    * @param {number} size Pixels along an edge of a picture.
    * @param {number} samples How many of them make one pixel of the canvas, along an edge.
    * @param {boolean} isDirect Whether the canvas is WebGPU's.
+   * @param {boolean} isLinear Whether pictures are in linear light.
    */
-  constructor(device, canvas, size, samples, isDirect) {
+  constructor(device, canvas, size, samples, isDirect, isLinear = true) {
     this.#device = device;
     canvas.width = canvas.height = size / samples;
     const module = device.createShaderModule({ code: SHADER });
+    const constants = { size, samples, is_linear: isLinear };
     this.#pipeline = device.createRenderPipeline({
       layout: "auto",
       vertex: { module },
-      fragment: { module, constants: { size, samples }, targets: [{ format: FORMAT }] },
+      fragment: { module, constants, targets: [{ format: FORMAT }] },
     });
-    /** Shows a picture, of which only the buffer is asked for. */
+    /** Shows a picture, of which only the buffer and the offset in it are asked for. */
     this.show = isDirect ? this.#direct(canvas) : this.#copied(canvas);
   }
 
@@ -65,13 +69,13 @@ export class Screen {
     return async (picture) => this.#draw(picture, context.getCurrentTexture());
   }
 
-  #draw({ buffer }, texture) {
+  #draw({ buffer, offset }, texture) {
     const encoder = this.#device.createCommandEncoder();
     const pass = encoder.beginRenderPass({
       colorAttachments: [{ view: texture.createView(), loadOp: "clear", storeOp: "store" }],
     });
     const layout = this.#pipeline.getBindGroupLayout(0);
-    const entries = [{ binding: 0, resource: { buffer } }];
+    const entries = [{ binding: 0, resource: { buffer, offset } }];
     pass.setPipeline(this.#pipeline);
     pass.setBindGroup(0, this.#device.createBindGroup({ layout, entries }));
     pass.draw(3);
