@@ -39,8 +39,8 @@ def test_features_have_the_gradients_of_finite_differences(device: sad.Device) -
 
 def test_smoke_comes_to_look_like_the_sign(device: sad.Device) -> None:
     with live_sample("smoke") as smoke:
-        start, goal = (smoke.blot(16, shape) for shape in (smoke.ring, smoke.sign))
-        velocity, errors = smoke.fit(start, goal, 12)
+        start, goal = (smoke.blot(32, shape) for shape in (smoke.ring, smoke.sign))
+        velocity, errors = smoke.fit(start, goal, 8)
         film, picture = smoke.fluid.film(start, velocity).numpy(), smoke.fluid.wanted(goal).numpy()
     assert start.sum() == pytest.approx(goal.sum(), rel=0.05)
     assert errors[-1] < 0.6 * errors[0]
