@@ -63,7 +63,7 @@ def elementwise(byte_count: int) -> Program:
     on_device = sad.array(x)
 
     @sad.graph
-    def graph(x: sad.Array[float, "n"]) -> sad.Array[float]:
+    def graph(x: sad.Array[float]) -> sad.Array[float]:
         return sad.sqrt(x * x + 1.0)
 
     return Program(lambda: graph(on_device), lambda y: worst(y.numpy()[at], exact))

@@ -23,7 +23,7 @@ from shaderad.bodies.reaches import (
 from shaderad.execute.schedule import base_of
 from shaderad.ir import sizes
 from shaderad.runtime.buffers import WORD_BYTES
-from shaderad.runtime.capabilities import check_bytes
+from shaderad.runtime.capabilities import check_bytes, padded
 
 if TYPE_CHECKING:
     from shaderad.bodies.reaches import Reach
@@ -135,11 +135,11 @@ class _Cut:
             low, high = (min(max(self._size(n, items), 0), count - 1)
                          for n in (reach.low, reach.high))  # fmt: skip
         start = self._size(part.start)
-        end = start + (high + 1) * part.element_bytes
-        step = self._capabilities.binding_alignment or 1
-        start = (start + low * part.element_bytes) // step * step
-        size = max(end - start, _SMALLEST_BINDING)
-        return start, -(-size // WORD_BYTES) * WORD_BYTES
+        end = padded(start + (high + 1) * part.element_bytes)
+        # Shaders that read four words at once want that many, be it some before the element.
+        start = max(0, min(start + low * part.element_bytes, end - _SMALLEST_BINDING))
+        start -= start % (self._capabilities.binding_alignment or WORD_BYTES)
+        return start, max(end - start, _SMALLEST_BINDING)
 
     def _holds(self, reach: Reach, items: Mapping[str, int]) -> bool:
         return all(self._size(premise, items) >= 0 for premise in reach.premises)

@@ -35,6 +35,10 @@ from shaderad.runtime.routes import Route
 SMALLEST_ALLOCATION = 16
 """In bytes. Binding a buffer of size 0 ends the process in wgpu-native."""
 
+LARGE_SPACING = (8 << 10) + 256
+"""Bytes behind buffers that are larger than a binding. Arrays of 1 GiB that follow each other in
+memory share their sets of a processor's caches: elementwise work took 2.5 times as long."""
+
 STAGING_KEPT_BYTES = 1 << 20
 """Read-backs up to this size share staging buffers; larger ones make their own."""
 
@@ -181,10 +185,12 @@ class Runtime(Guarded):
 
     def _taken(self, byte_count: int) -> tuple[DeviceBuffer, bool]:
         """An idle buffer or a new one, and whether it is new."""
-        if byte_count > self.capabilities.binding_bytes_limit:
-            check_bytes(self.capabilities, byte_count, self.capabilities.buffer_bytes_limit)
-            self.has_large_buffers = True
         size = max(SMALLEST_ALLOCATION, padded(byte_count))
+        if byte_count > self.capabilities.binding_bytes_limit:
+            limit = self.capabilities.buffer_bytes_limit
+            check_bytes(self.capabilities, byte_count, limit)
+            self.has_large_buffers = True
+            size = max(size, min(size + LARGE_SPACING, limit // WORD_BYTES * WORD_BYTES))
         buffer = self.pool.reuse(byte_count, size)
         if buffer is not None:
             return buffer, False
