@@ -99,6 +99,8 @@ class Runtime(Guarded):
         self._routes: list[Route] = []
         self._first_runs: list[str] = []
         """Programs whose pipelines were made since the last wait."""
+        self._plain_bytes = min(capabilities.binding_bytes_limit, capabilities.buffer_bytes_limit)
+        """The bytes of a buffer up to which nothing asks for its size."""
         self.has_large_buffers = False
         """True once a buffer was larger than a binding."""
 
@@ -186,7 +188,7 @@ class Runtime(Guarded):
     def _taken(self, byte_count: int) -> tuple[DeviceBuffer, bool]:
         """An idle buffer or a new one, and whether it is new."""
         size = max(SMALLEST_ALLOCATION, padded(byte_count))
-        if byte_count > self.capabilities.binding_bytes_limit:
+        if byte_count > self._plain_bytes:
             limit = self.capabilities.buffer_bytes_limit
             check_bytes(self.capabilities, byte_count, limit)
             self.has_large_buffers = True

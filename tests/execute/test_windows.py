@@ -11,13 +11,14 @@ import pytest
 import shaderad as sad
 from shaderad import float2, float3
 from shaderad.execute.windows import _box
+from shaderad.runtime import fill
 from tests.windows import run_by_windows
 
 LIMIT = 200_000
 """Bytes of a binding here; teams of a scan run 16,384 elements at a time."""
 COUNT = 100_003
-TOLERANCE = 1e-5
-"""Of the largest value: windows sum in the order of any dispatch."""
+TOLERANCE = 2e-5
+"""Of the largest value: a product of 100,000 factors is exact to 1e-5 without windows, too."""
 
 
 @pytest.fixture(scope="module", params=["wgpu", "slangpy"])
@@ -59,12 +60,14 @@ def test_slices_reversals_and_parts_of_other_arrays_run_by_windows(small: sad.De
     x, y = numbers(COUNT), numbers(COUNT)[::-1].copy()
 
     @sad.graph
-    def graph(x: sad.Array[float], y: sad.Array[float], z: sad.Array[float]) -> sad.Array[float]:
+    def graph(
+        x: sad.Array[float], y: sad.Array[float], z: sad.Array[float], w: sad.Array[float]
+    ) -> sad.Array[float]:
         ends = sad.concatenate([x[5:], z])
-        return sad.reverse(x) + sad.where(ends > 0.0, ends, 2.0 * y)
+        return sad.reverse(w) + sad.where(ends > 0.0, ends, 2.0 * y)
 
     ends = np.concatenate([x[5:], y[:5]])
-    check(graph(x, y, y[:5]), x[::-1] + np.where(ends > 0, ends, 2 * y))
+    check(graph(x, y, y[:5], x), x[::-1] + np.where(ends > 0, ends, 2 * y))
 
 
 @pytest.mark.parametrize("shape", [(COUNT,), (3, 70_001), (70_001, 3), (317, 631)])
@@ -182,8 +185,11 @@ def test_views_of_large_arrays_start_anywhere(small: sad.Device) -> None:
 def test_fills_and_reads_of_large_arrays(small: sad.Device) -> None:
     ones = sad.full((COUNT,), 1.0)
     assert np.all(ones.numpy() == 1)
-    largest = sad.histogram(sad.max, -1.0, COUNT // 4, np.zeros(1, np.int32), numbers(1))
-    assert largest.shape == (COUNT // 4,)
+    runtime = small.runtime
+    buffer = runtime.allocate(4 * COUNT)
+    fill(runtime, buffer, 7, 4 * 13, 4 * (COUNT - 20))
+    (raw,) = runtime.read([(buffer, 0, 4 * COUNT)])
+    assert np.array_equal(np.flatnonzero(np.frombuffer(raw, np.int32) == 7), range(13, COUNT - 7))
 
 
 def test_arrays_that_threads_read_anywhere_are_refused(small: sad.Device) -> None:
@@ -206,14 +212,12 @@ def test_indices_by_numbers_of_the_call_are_not_taken_for_sizes(small: sad.Devic
     assert caught.value.code == "SR0606"
 
 
-@pytest.mark.parametrize("byte_limit", [400_000])
-def test_what_is_larger_than_a_buffer_is_refused(byte_limit: int) -> None:
-    limits = {"binding_bytes_limit": LIMIT, "buffer_bytes_limit": 1 << 20}
-    device = sad.open_device("wgpu", limits=limits)
+def test_what_is_larger_than_a_buffer_is_refused() -> None:
+    device = sad.open_device("wgpu", limits={"buffer_bytes_limit": 4 << 20})
     with device, pytest.raises(sad.DeviceError) as caught:
-        sad.zeros(byte_limit, device=device)
+        sad.array(np.zeros(1 << 21, np.float32)).numpy()
     assert caught.value.code == "SR0606"
-    assert f"limit is {1 << 20} bytes" in str(caught.value)
+    assert f"limit is {4 << 20} bytes" in str(caught.value)
     device.close()
 
 
