@@ -24,6 +24,8 @@ CAPABILITIES = Capabilities(
     atomics="native",
     storage_buffer_limit=8,
     binding_bytes_limit=2**27,
+    binding_alignment=256,
+    buffer_bytes_limit=2**27,
     uniform_bytes_limit=2**14,
     workgroup_count_limit=65535,
     workgroup_threads_limit=256,
@@ -59,6 +61,7 @@ class FakeRuntime:
     capabilities = CAPABILITIES
     native = "fake device"
     is_lost = False
+    has_large_buffers = False
 
     def __init__(self, shaders: Mapping[str, Shader]) -> None:
         self.shaders = shaders
@@ -113,7 +116,9 @@ class FakeRuntime:
         buffers: Mapping[int, FakeBuffer],
         words: bytes,
         groups: tuple[int, int, int],
+        ranges: Mapping[int, tuple[int, int]] | None = None,
     ) -> None:
+        assert not ranges
         name = pipeline.program.name
         parameters = np.frombuffer(words, np.uint32)
         self.dispatched.append(Dispatched(name, parameters, groups))

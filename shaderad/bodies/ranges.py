@@ -27,7 +27,7 @@ _LIMITS: dict[Type, Interval] = {
 }
 """The range of each integer type."""
 
-_Node = TypeVar("_Node", Expr, Stmt)
+Node = TypeVar("Node", Expr, Stmt)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,8 +43,8 @@ def conditions(kernel: Kernel) -> frozenset[Size]:
     Their symbols are ``0`` for an extent of the launch, ``x.0`` for one of an array, and the name
     of a whole-number uniform for its value.
     """
-    ranges = _Ranges(frozenset())
-    ranges.kernel_body(kernel, kernel.body, kernel.local_types)
+    ranges = IndexRanges(frozenset())
+    ranges.kernel_body(kernel.body, known_names(kernel), kernel.local_types)
     return frozenset(ranges.premises)
 
 
@@ -64,14 +64,14 @@ def marked(
         natural: Sizes of `conditions` that are 0 or more in every launch.
         shaped_as: For a tangent array the array whose shape it has; `conditions` names that one.
     """
-    return _Ranges(natural, shaped_as).kernel_body(kernel, body, types)
+    return IndexRanges(natural, shaped_as).kernel_body(body, known_names(kernel), types)
 
 
 def is_in_range(
     kernel: Kernel, buffer: str, indices: tuple[Expr, ...], natural: frozenset[Size]
 ) -> bool:
     """True if indices made of Index names, uniforms and constants are in range."""
-    return _Ranges(natural).are_in_range(buffer, indices, _known_names(kernel))
+    return IndexRanges(natural).are_in_range(buffer, indices, known_names(kernel))
 
 
 def premises_of(
@@ -81,7 +81,7 @@ def premises_of(
 
     `None` where indices or divisors may be any number. Symbols are those of `conditions`.
     """
-    ranges, names, premises = _Ranges(frozenset()), _known_names(kernel), set[Size]()
+    ranges, names, premises = IndexRanges(frozenset()), known_names(kernel), set[Size]()
     lowest = [(e, 1, None) for e in divisors]
     lowest += [(e, 0, ranges.extent(x, axis)) for x, at in accesses for axis, e in enumerate(at)]
     for e, low, end in lowest:
@@ -94,20 +94,20 @@ def premises_of(
     return frozenset(premises)
 
 
-_Names = dict[str, Interval | None]
+Names = dict[str, Interval | None]
 """Intervals of the names of a body; `None` or no entry for a name that may be any number."""
 
 
-def _known_names(kernel: Kernel) -> _Names:
+def known_names(kernel: Kernel) -> Names:
     """The intervals of Index names and whole-number uniforms."""
     uniforms = [u.name for u in kernel.uniforms if u.type in (INT, UINT)]
-    names: _Names = {name: intervals.only(sizes.symbol(name)) for name in uniforms}
+    names: Names = {name: intervals.only(sizes.symbol(name)) for name in uniforms}
     for axis, name in enumerate(kernel.index_names):
         names[name] = Interval(0, sizes.subtract(sizes.symbol(f"{axis}"), 1))
     return names
 
 
-class _Ranges:
+class IndexRanges:
     """Marks one kernel and the functions that it calls."""
 
     def __init__(
@@ -127,18 +127,18 @@ class _Ranges:
         self.premises: set[Size] = set()
         """Sizes that had to be 0 or more; constants excluded."""
 
-    def kernel_body(self, kernel: Kernel, body: Block, types: Mapping[str, Type]) -> Block:
+    def kernel_body(self, body: Block, names: Names, types: Mapping[str, Type]) -> Block:
         """`body` with marks; collects the arguments of all calls first, callers before callees."""
         self._is_collecting_calls = True
-        self._body(body, _known_names(kernel), types)
+        self._body(body, names, types)
         functions = reachable(body)
         self._called_elsewhere = _called_by_derivatives(functions)
         for f in reversed(functions):
             self._function_body(f)
         self._is_collecting_calls = False
-        return self._body(body, _known_names(kernel), types)
+        return self._body(body, names, types)
 
-    def _body(self, body: Block, names: _Names, types: Mapping[str, Type]) -> Block:
+    def _body(self, body: Block, names: Names, types: Mapping[str, Type]) -> Block:
         """The body of a kernel or function with marks, given the names known before it."""
         outer = self._types, self._numbers
         self._types, self._numbers = types, set()
@@ -153,7 +153,7 @@ class _Ranges:
         names = [p.name for p in f.parameters]
         return self._body(f.body, dict(zip(names, values, strict=False)), types)
 
-    def _collect_call(self, e: nodes.Call, names: _Names) -> None:
+    def _collect_call(self, e: nodes.Call, names: Names) -> None:
         values = [self.interval(a, names) for a in e.args]
         before = self._arguments.get(e.function, values)
         pairs = zip(before, values, strict=True)
@@ -174,11 +174,11 @@ class _Ranges:
 
     # -- statements -------------------------------------------------------------------------------
 
-    def _block(self, body: Block, names: _Names) -> Block:
+    def _block(self, body: Block, names: Names) -> Block:
         """`body` with marks; `names` is updated from the names known before to those after."""
         return tuple(self._statement(s, names) for s in body)
 
-    def _statement(self, s: Stmt, names: _Names) -> Stmt:
+    def _statement(self, s: Stmt, names: Names) -> Stmt:
         if isinstance(s, nodes.If):
             return self._branch(s, names)
         if isinstance(s, nodes.For | nodes.While):
@@ -191,13 +191,13 @@ class _Ranges:
         names.update(dict.fromkeys(changed((s,))))
         return new
 
-    def _assigned(self, s: nodes.Assign, names: _Names) -> Stmt:
+    def _assigned(self, s: nodes.Assign, names: Names) -> Stmt:
         names[s.name] = None if s.path else self.interval(s.value, names)
         if isinstance(s.value, CheckIndex) and isinstance(s.value.indices[0], InRange):
             self._numbers.add(s.name)
         return replace(s, path=tuple(self._path(self._types[s.name], s.path, names)))
 
-    def _branch(self, s: nodes.If, names: _Names) -> Stmt:
+    def _branch(self, s: nodes.If, names: Names) -> Stmt:
         condition = self._expression(s.condition, names)
         sides = [self._where(s.condition, names, holds=holds) for holds in (True, False)]
         then, otherwise = map(self._block, (s.then, s.otherwise), sides)
@@ -205,9 +205,9 @@ class _Ranges:
             names[name] = _if_known(intervals.hull, [side.get(name) for side in sides])
         return replace(s, condition=condition, then=then, otherwise=otherwise)
 
-    def _loop(self, s: nodes.For | nodes.While, names: _Names) -> Stmt:
+    def _loop(self, s: nodes.For | nodes.While, names: Names) -> Stmt:
         """Names that the loop assigns are unknown in it and after it, except for its counter."""
-        assigned: _Names = dict.fromkeys(changed((s,)))
+        assigned: Names = dict.fromkeys(changed((s,)))
         if isinstance(s, nodes.While):
             names.update(assigned)
             condition = self._expression(s.condition, names)
@@ -219,7 +219,7 @@ class _Ranges:
         body = self._block(s.body, {**names, s.variable: counter})
         return replace(s, start=start, stop=stop, step=step, body=body)
 
-    def _counter(self, s: nodes.For, names: _Names) -> Interval | None:
+    def _counter(self, s: nodes.For, names: Names) -> Interval | None:
         start, stop = (self._exact(e, names) for e in (s.start, s.stop))
         if not isinstance(s.step, nodes.Const):
             return None
@@ -230,13 +230,13 @@ class _Ranges:
 
     # -- conditions -------------------------------------------------------------------------------
 
-    def _where(self, e: Expr, names: _Names, *, holds: bool = True) -> _Names:
+    def _where(self, e: Expr, names: Names, *, holds: bool = True) -> Names:
         """The names known where a condition holds, or where it does not."""
         inside = dict(names)
         self._assume(e, inside, holds=holds)
         return inside
 
-    def _assume(self, e: Expr, names: _Names, *, holds: bool) -> None:
+    def _assume(self, e: Expr, names: Names, *, holds: bool) -> None:
         """Narrows the names that a condition compares, given that it `holds` or does not."""
         if isinstance(e, nodes.Logical) and e.is_and == holds:
             self._assume(e.left, names, holds=holds)
@@ -250,7 +250,7 @@ class _Ranges:
             elif e.op in (ops.GT, ops.LE):
                 self._assume_order(right, left, names, is_less=(e.op is ops.GT) == holds)
 
-    def _assume_order(self, a: Expr, b: Expr, names: _Names, *, is_less: bool) -> None:
+    def _assume_order(self, a: Expr, b: Expr, names: Names, *, is_less: bool) -> None:
         """Narrows names by ``a < b``, or by ``b <= a`` without `is_less`."""
         low, high, gap = (a, b, 1) if is_less else (b, a, 0)
         below, above = self._exact(low, names), self._exact(high, names)
@@ -264,7 +264,7 @@ class _Ranges:
 
     # -- accesses ---------------------------------------------------------------------------------
 
-    def _marked(self, node: _Node, names: _Names) -> _Node:
+    def _marked(self, node: Node, names: Names) -> Node:
         """A node with marks at its own indices and in all its operands."""
         new = map_children(node, lambda e: self._expression(e, names))
         if isinstance(new, nodes.KnownNumber) and isinstance(new.number, nodes.Var):
@@ -274,7 +274,7 @@ class _Ranges:
             return replace(new, indices=marks)
         return new
 
-    def _expression(self, e: Expr, names: _Names) -> Expr:
+    def _expression(self, e: Expr, names: Names) -> Expr:
         if isinstance(e, nodes.Conditional):
             return self._choice(e, names)
         if isinstance(e, nodes.Logical):
@@ -288,20 +288,20 @@ class _Ranges:
             return replace(new, function=self._function(new.function))
         return new
 
-    def _choice(self, e: nodes.Conditional, names: _Names) -> Expr:
+    def _choice(self, e: nodes.Conditional, names: Names) -> Expr:
         """Only the side that is chosen is evaluated."""
         sides = [self._where(e.condition, names, holds=holds) for holds in (True, False)]
         condition = self._expression(e.condition, names)
         if_true, if_false = map(self._expression, (e.if_true, e.if_false), sides)
         return replace(e, condition=condition, if_true=if_true, if_false=if_false)
 
-    def _logical(self, e: nodes.Logical, names: _Names) -> Expr:
+    def _logical(self, e: nodes.Logical, names: Names) -> Expr:
         """The right side is evaluated where the left one does not decide."""
         inside = self._where(e.left, names, holds=e.is_and)
         left, right = self._expression(e.left, names), self._expression(e.right, inside)
         return replace(e, left=left, right=right)
 
-    def _path(self, t: Type, path: tuple[nodes.Step, ...], names: _Names) -> Iterator[nodes.Step]:
+    def _path(self, t: Type, path: tuple[nodes.Step, ...], names: Names) -> Iterator[nodes.Step]:
         """The steps into a value of type `t`."""
         for step in path:
             inner = step_type(t, step)
@@ -312,7 +312,7 @@ class _Ranges:
                 yield step
             t = inner
 
-    def _element_index(self, index: Expr, container: Type, names: _Names) -> Expr:
+    def _element_index(self, index: Expr, container: Type, names: Names) -> Expr:
         """An index into a value, as `KnownNumber` if it is in range."""
         if isinstance(index, nodes.Const | nodes.KnownNumber):
             return index
@@ -322,7 +322,7 @@ class _Ranges:
             return index
         return nodes.KnownNumber(type=index.type, number=index, span=index.span)
 
-    def are_in_range(self, buffer: str, indices: tuple[Expr, ...], names: _Names) -> bool:
+    def are_in_range(self, buffer: str, indices: tuple[Expr, ...], names: Names) -> bool:
         """True if all `indices` are in range, given the intervals of `names`."""
         if isinstance(indices[0], nodes.PointerIndex | nodes.KnownNumber | InRange):
             return False
@@ -335,7 +335,7 @@ class _Ranges:
         """An extent of an array."""
         return sizes.symbol(f"{self._shaped_as.get(buffer, buffer)}.{axis}")
 
-    def _is_below(self, index: Expr, end: Size, names: _Names) -> bool:
+    def _is_below(self, index: Expr, end: Size, names: Names) -> bool:
         """True if an index is 0 or more, and less than `end`."""
         value = self.interval(index, names)
         if value is None:
@@ -353,7 +353,7 @@ class _Ranges:
 
     # -- whole numbers ----------------------------------------------------------------------------
 
-    def interval(self, e: Expr, names: _Names) -> Interval | None:
+    def interval(self, e: Expr, names: Names) -> Interval | None:
         """The interval of `e` if nothing wraps; modulo 2^32 it is right in any case."""
         if e.type not in _LIMITS:
             return None
@@ -372,7 +372,7 @@ class _Ranges:
             value = self._applied(e, names)
         return None if value is None or value.is_long else value
 
-    def _applied(self, e: nodes.Apply, names: _Names) -> Interval | None:
+    def _applied(self, e: nodes.Apply, names: Names) -> Interval | None:
         if e.op is ops.SELECT:
             return self._combined(intervals.hull, e.args[1:], names)
         if e.op in intervals.EXACT:
@@ -381,11 +381,11 @@ class _Ranges:
         return None if rule is None else self._combined(rule, e.args, names)
 
     def _combined(
-        self, rule: intervals.Rule, values: Iterable[Expr], names: _Names
+        self, rule: intervals.Rule, values: Iterable[Expr], names: Names
     ) -> Interval | None:
         return _if_known(rule, [self.interval(e, names) for e in values])
 
-    def _exact(self, e: Expr, names: _Names) -> Interval:
+    def _exact(self, e: Expr, names: Names) -> Interval:
         """The interval of `e` as comparisons and divisions see it: after wrapping."""
         value, limits = self.interval(e, names), _LIMITS[e.type]
         return limits if value is None else intervals.within(value, limits)

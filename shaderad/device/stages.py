@@ -95,6 +95,8 @@ class Choice:
     """False for primals, whose code is the same for any launch."""
     group_threads: int = 0
     """The threads of a kernel of a plan that one workgroup runs; 0 for other kernels."""
+    is_windowed: bool = False
+    """True if an array is larger than a binding."""
 
 
 def lowered_now(kernel: nodes.Kernel, mode: Mode, variant: Variant) -> Sequence[Lowered]:
@@ -209,6 +211,7 @@ class Stages:
             with_results=choice.with_results,
             is_one_thread=choice.is_one_thread,
             is_one_group=choice.group_threads > 0,
+            is_windowed=choice.is_windowed and not choice.group_threads,
             workgroup=choice.group_threads or WORKGROUP_SIZE,
             atomics=capabilities.atomics,
             subgroups="subgroups" in capabilities.features,

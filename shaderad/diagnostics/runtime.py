@@ -54,7 +54,8 @@ MESSAGES: dict[str, Message] = {
     "SR0606": _device(
         "an array of {byte_count} bytes is larger than `{adapter}` lets a kernel reach",
         label="the limit is {limit} bytes an array",
-        help="split the array and call the kernel once a piece, or open another device",
+        help="access it at the Index alone, which runs by windows (docs/limitations.md), split it "
+        "and call the kernel once a piece, or open another device",
     ),
     "SR0607": _device(
         "`{program}` binds {count:storage buffer|storage buffers}, more than `{adapter}` has",

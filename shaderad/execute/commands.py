@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 from shaderad.runtime import fill
 
 if TYPE_CHECKING:
-    from shaderad.runtime import DeviceBuffer, Pipeline, Runtime
+    from shaderad.runtime import DeviceBuffer, Pipeline, Ranges, Runtime
 
 
 @dataclass(slots=True)
@@ -66,6 +66,8 @@ class Dispatch:
     late: LateWords = ()
     shifted: LateWords = ()
     """Offsets of inputs, for runs where one starts elsewhere."""
+    ranges: Ranges | None = None
+    """The parts of buffers that a window binds."""
 
     def placed(self, numbers: Sequence[int]) -> Dispatch:
         places = tuple((slot, numbers[number]) for slot, number in self.places)
@@ -78,7 +80,7 @@ class Dispatch:
             bound.update(self.own)
         late = self.late + self.shifted if frame.is_shifted else self.late
         words = self._words_with(late, frame) if late else self.words
-        runtime.dispatch(self.pipeline, bound, words, self.groups)
+        runtime.dispatch(self.pipeline, bound, words, self.groups, self.ranges)
 
     def _words_with(self, late: LateWords, frame: Frame) -> bytes:
         words = bytearray(self.words)

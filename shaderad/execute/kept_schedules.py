@@ -8,10 +8,12 @@ launch, ``x.0`` one of array ``x``. What runs a schedule at known sizes is prepa
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
+from weakref import ref
 
 from shaderad.device.stages import WeakKeys
+from shaderad.diagnostics import DeviceError
 from shaderad.execute.kernel_steps import KernelStep, schedule_of
 from shaderad.execute.planned_kernels import PlannedKernel, used
 from shaderad.execute.prepared import Prepared, prepare
@@ -77,10 +79,19 @@ class LaunchSchedules:
         device = self._device
         if isinstance(kernel, PlannedKernel):
             plan, stages = kernel.planned(form.choice.mode, device)
-        else:
-            programs = KernelPrograms(device)
-            plan, stages = launch_plan(kernel, facts, form, programs), programs.stages
-        return ScheduledLaunch(plan, Scheduled(device, plan.schedule, stages))
+            return ScheduledLaunch(plan, Scheduled(device, plan.schedule, stages))
+        kernel_ref = ref(kernel)  # what a device keeps for a kernel must not keep the kernel
+
+        def windowed() -> Scheduled:
+            kernel = kernel_ref()
+            assert kernel is not None
+            programs = KernelPrograms(device, is_windowed=True)
+            schedule = launch_plan(kernel, facts, form, programs).schedule
+            return Scheduled(device, schedule, programs.stages)
+
+        programs = KernelPrograms(device)
+        plan = launch_plan(kernel, facts, form, programs)
+        return ScheduledLaunch(plan, Scheduled(device, plan.schedule, programs.stages, windowed))
 
 
 def launch_plan(
@@ -137,6 +148,7 @@ def _computed(facts: KernelFacts, choice: Choice) -> list[Key]:
     return computed
 
 
+_TOO_LARGE = "SR0606"
 PREPARED_LIMIT = 64
 """Combinations of sizes of one schedule for which everything is kept ready."""
 
@@ -144,8 +156,9 @@ PREPARED_LIMIT = 64
 class KernelPrograms:
     """Programs on a device, numbered in the order in which they were first asked for."""
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: Device, *, is_windowed: bool = False) -> None:
         self.device = device
+        self._is_windowed = is_windowed
         self.stages: list[Stage] = []
         self._number_by_stage: dict[int, int] = {}
         self._built: dict[tuple[PlannedKernel, Mode], tuple[LaunchPlan, Sequence[int]]] = {}
@@ -156,7 +169,12 @@ class KernelPrograms:
 
     def of_kernel(self, kernel: Kernel, choice: Choice) -> Sequence[int]:
         """The dispatches of a mode of `kernel`, in order."""
+        choice = self.windowed(choice)
         return [self.number(stage) for stage in self.device.stages.of(kernel, choice)]
+
+    def windowed(self, choice: Choice) -> Choice:
+        """`choice`, for programs that run by windows if these do."""
+        return replace(choice, is_windowed=True) if self._is_windowed else choice
 
     def of_built(self, kernel: PlannedKernel, choice: Choice) -> tuple[LaunchPlan, Sequence[int]]:
         """The plan of a mode of a built kernel, and its programs."""
@@ -183,17 +201,55 @@ class Scheduled:
     schedule: Schedule
     stages: Sequence[Stage]
     """Its programs."""
+    make_windowed: Callable[[], Scheduled] | None = None
+    """Makes the same schedule of programs that run windows of large arrays; `None` for builds."""
     _prepared: dict[Hashable, Prepared] = field(default_factory=dict[Hashable, Prepared])
+    _windowed: Scheduled | None = None
+    _large: set[Hashable] = field(default_factory=set[Hashable])
+    """Keys of sizes at which a buffer is larger than a binding."""
 
     def prepared(
         self, inputs: Sequence[Array], key: Hashable, sizes: Callable[[], Mapping[str, int]]
     ) -> Prepared:
         """The commands for `inputs` and the sizes of `key`, which `sizes` gives by name."""
+        if self.device.runtime.has_large_buffers and self._has_large(inputs, key):
+            return self._by_windows().prepared_where(inputs, key, sizes)
         shifted = tuple([k for k in self.schedule.aligned_inputs if inputs[k].offset])
         prepared = self._prepared.get((key, shifted))
         if prepared is None:
-            if len(self._prepared) >= PREPARED_LIMIT:
-                self._prepared.pop(next(iter(self._prepared)), None)
-            prepared = prepare(self.device, self.schedule, self.stages, sizes(), shifted)
-            self._prepared[key, shifted] = prepared
+            try:
+                prepared = prepare(self.device, self.schedule, self.stages, sizes(), shifted)
+            except DeviceError as failure:
+                if failure.code != _TOO_LARGE or self.make_windowed is None:
+                    raise
+                self._large.add(key)
+                return self._by_windows().prepared_where(inputs, key, sizes)
+            self._keep((key, shifted), prepared)
         return prepared
+
+    def prepared_where(
+        self, inputs: Sequence[Array], key: Hashable, sizes: Callable[[], Mapping[str, int]]
+    ) -> Prepared:
+        """The commands whose windows are cut for where `inputs` start."""
+        starts = tuple([one.offset for one in inputs])
+        prepared = self._prepared.get((key, starts))
+        if prepared is None:
+            shifted = [k for k in self.schedule.aligned_inputs if starts[k]]
+            prepared = prepare(self.device, self.schedule, self.stages, sizes(), shifted, starts)
+            self._keep((key, starts), prepared)
+        return prepared
+
+    def _keep(self, key: Hashable, prepared: Prepared) -> None:
+        if len(self._prepared) >= PREPARED_LIMIT:
+            self._prepared.pop(next(iter(self._prepared)), None)
+        self._prepared[key] = prepared
+
+    def _has_large(self, inputs: Sequence[Array], key: Hashable) -> bool:
+        """True if a buffer is larger than a binding, be it around a small array."""
+        limit = self.device.capabilities.binding_bytes_limit
+        return key in self._large or any(one.buffer.byte_count > limit for one in inputs)
+
+    def _by_windows(self) -> Scheduled:
+        if self._windowed is None:
+            self._windowed = self if self.make_windowed is None else self.make_windowed()
+        return self._windowed

@@ -6,14 +6,16 @@ buffers of its own. Invariant: no buffer is bound for reading and writing in one
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Protocol
 
+from shaderad.bodies.reaches import END_ITEM, FIRST_ITEM, window_symbols
 from shaderad.device.stages import Choice, KernelFacts
 from shaderad.execute.conversion_kernels import RESULT, cast_kernel
 from shaderad.execute.planned_kernels import PlannedKernel
 from shaderad.execute.schedule import (
+    BoundPart,
     Instruction,
     Key,
     Let,
@@ -22,7 +24,9 @@ from shaderad.execute.schedule import (
     Run,
     Set,
     UniformWord,
+    Windows,
     aligned,
+    base_of,
     launch_sizes,
     start_of,
     storage_bytes,
@@ -40,7 +44,7 @@ if TYPE_CHECKING:
     from shaderad.ir import nodes
     from shaderad.ir.sizes import Shape, Size
     from shaderad.lower.bindings import Lowered, Resource
-    from shaderad.lower.passes.rows import Passes
+    from shaderad.lower.passes.rows import Chunks, Passes
     from shaderad.plan.steps import RunPass
 
 ARENA_ALIGN = 16
@@ -105,6 +109,8 @@ class _Bound:
 
     places: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     offsets: dict[Key, Size] = field(default_factory=dict[Key, "Size"])
+    parts: list[BoundPart] = field(default_factory=list[BoundPart])
+    """The arrays of a program that runs by windows."""
 
 
 class KernelBinder:
@@ -221,7 +227,7 @@ class _StepBinder:
         for one, program in zip(passes.steps, staged.programs, strict=True):
             groups = sizes.substituted(one.group_count, own)
             is_needed = sizes.substituted(one.is_needed, own)
-            self._add_program(program, groups, groups, is_needed, own)
+            self._add_program(program, groups, groups, is_needed, own, one.chunks)
 
     def _add_program(
         self,
@@ -230,9 +236,10 @@ class _StepBinder:
         groups: Size,
         is_needed: Size,
         formulas: Mapping[str, Size] | None = None,
+        chunks: Chunks | None = None,
     ) -> None:
         lowered = self._programs.lowered[program]
-        bound = _Bound()
+        bound, formulas = _Bound(), formulas or {}
         has_offset = lowered.has_offset
         for resource in lowered.resources:
             if resource.role in (Role.REPORT, Role.PRINT):
@@ -241,12 +248,40 @@ class _StepBinder:
                 self._bind_read(resource, has_offset, bound)
             else:
                 self._bind_written(resource, bound)
+            if lowered.is_windowed:
+                self._offset_by_base(resource, bound)
         facts = SizedFacts(self._step.dim, threads, groups, lowered.program.workgroup[0],
                            self._shapes, bound.offsets, dict(self._step.sizes),
-                           formulas or {})  # fmt: skip
+                           formulas)  # fmt: skip
+        windows = None
+        if lowered.is_windowed:
+            items = _items_of_threads(lowered, self._step.dim, threads)
+            if chunks is not None:
+                items = _items_of_teams(chunks, self._step.dim, formulas)
+            facts = items.facts(facts)
+            windows = self._windows(lowered, bound, items, formulas)
         words = sized_words(lowered, facts)
-        run = Run(program, tuple(bound.places), words, groups, is_needed)
+        run = Run(program, tuple(bound.places), words, facts.group_count, is_needed, windows)
         self._instructions.append(run)
+
+    def _windows(
+        self, lowered: Lowered, bound: _Bound, items: _Items, formulas: Mapping[str, Size]
+    ) -> Windows:
+        """The items of a dispatch, and the parts of its arrays that they access."""
+        step = self._step
+        known = {
+            **{str(axis): extent for axis, extent in enumerate(items.dim)},
+            **{f"{name}.{axis}": extent
+               for name, shape in self._shapes.items() for axis, extent in enumerate(shape)},
+            **dict(step.sizes), **formulas,
+        }  # fmt: skip
+        known |= {name: sizes.symbol(name) for name in window_symbols(len(items.dim))}
+        reaches = {r.slot: r.reach for r in lowered.resources if r.reach is not None}
+        # What else a host passes is not known before a run.
+        found = {slot: reach.substituted(known)
+                 for slot, reach in reaches.items() if reach.symbols <= known.keys()}  # fmt: skip
+        parts = (replace(part, reach=found.get(part.slot)) for part in bound.parts)
+        return Windows(items.count, items.step, items.dim, items.first_number, tuple(parts))
 
     def _thread_count(self, lowered: Lowered) -> Size:
         name = lowered.threads_of
@@ -264,6 +299,7 @@ class _StepBinder:
             value = self._values[keys[0]]
             number, start = self._places.number(value), self._places.start(value)
             bound.places.append((resource.slot, number))
+            self._note_part(resource, start, bound)
             if keys[0] in has_offset:
                 bound.offsets[keys[0]] = _in_words(start, value.element)
             elif start != 0:
@@ -272,6 +308,7 @@ class _StepBinder:
         starts, size = self._layout(resource)
         arena = self._places.scratch(size)
         bound.places.append((resource.slot, arena))
+        self._note_part(resource, 0, bound)
         for k, (key, start) in enumerate(zip(keys, starts, strict=True)):
             bound.offsets[key] = _in_words(start, self._type(resource, k))
         if any(key not in self._values for key in keys):  # no cotangent, no tangent: zeros
@@ -281,6 +318,14 @@ class _StepBinder:
             if value is not None:
                 self._move(self._places.number(value), self._places.start(value), arena, start,
                            self._places.byte_count(value))  # fmt: skip
+
+    def _offset_by_base(self, resource: Resource, bound: _Bound) -> None:
+        """Lets offsets count from where the binding of a window begins."""
+        base = sizes.symbol(base_of(resource.slot))
+        for k, name in enumerate(resource.members):
+            key = (resource.role, name)
+            in_binding = _in_words(base, self._type(resource, k))
+            bound.offsets[key] = sizes.subtract(bound.offsets.get(key, 0), in_binding)
 
     def _bind_written(self, resource: Resource, bound: _Bound) -> None:
         keys = [(resource.role, name) for name in resource.members]
@@ -296,6 +341,7 @@ class _StepBinder:
             number = self._places.scratch(size)
             self._kept.update(dict.fromkeys(keys, number))
         bound.places.append((resource.slot, number))
+        self._note_part(resource, 0, bound)
         if resource.fill_word is not None and misses != 0 and not self._step.is_filled:
             self._set(number, resource.fill_word, sizes.multiply(size, misses))
         if is_plain:
@@ -309,6 +355,14 @@ class _StepBinder:
                            self._places.byte_count(value))  # fmt: skip
             if value is not None:
                 self._bring_back(value, t, number, start)
+
+    def _note_part(self, resource: Resource, start: Size, bound: _Bound) -> None:
+        """Notes where the arrays of a resource lie in its buffer."""
+        if len(resource.members) == 1:
+            size, count = types.byte_count(self._type(resource, 0)), self._count(resource, 0)
+        else:
+            size, count = 1, self._layout(resource)[1]
+        bound.parts.append(BoundPart(resource.slot, start, size, count, None))
 
     def _is_sum(self, key: Key) -> bool:
         """True if the programs add to the content of an array."""
@@ -377,6 +431,56 @@ class _StepBinder:
 
     def _move(self, source: int, source_at: Size, target: int, target_at: Size, size: Size) -> None:
         self._instructions.append(Move(source, source_at, target, target_at, size))
+
+
+@dataclass(frozen=True, slots=True)
+class _Items:
+    """The items of a dispatch that runs by windows; fields as in `Windows`."""
+
+    count: Size
+    step: Size
+    dim: Shape
+    first_number: Size
+    group_count: Size
+    """Of a window."""
+    formulas: Mapping[str, Size] = field(default_factory=dict[str, "Size"])
+    """Sizes of a pass that differ between windows."""
+
+    def facts(self, whole: SizedFacts) -> SizedFacts:
+        """The sources of the words of a window."""
+        return replace(
+            whole,
+            thread_count=_WINDOW,
+            group_count=self.group_count,
+            formulas={**whole.formulas, **self.formulas},
+            first_item=sizes.symbol(FIRST_ITEM),
+        )
+
+
+_WINDOW = sizes.subtract(sizes.symbol(END_ITEM), sizes.symbol(FIRST_ITEM))
+"""The items of a window."""
+
+
+def _items_of_threads(lowered: Lowered, dim: Shape, threads: Size) -> _Items:
+    dim = (threads,) if lowered.threads_of else dim
+    groups = thread_groups(lowered, _WINDOW)
+    return _Items(threads, lowered.program.workgroup[0], dim, sizes.symbol(FIRST_ITEM), groups)
+
+
+def _items_of_teams(chunks: Chunks, dim: Shape, formulas: Mapping[str, Size]) -> _Items:
+    def size(text: Size) -> Size:
+        return sizes.substituted(text, formulas)
+
+    if chunks.row_length != sizes.symbol(LENGTH):  # the elements are the totals of chunks
+        dim = (size(sizes.multiply(sizes.symbol(ROWS), chunks.row_length)),)
+    return _Items(
+        count=size(chunks.team_count),
+        step=size(chunks.team_width),
+        dim=dim,
+        first_number=size(chunks.start_of(sizes.symbol(FIRST_ITEM))),
+        group_count=size(chunks.group_count_of(_WINDOW)),
+        formulas={chunks.words["team_count"]: sizes.symbol(END_ITEM)},
+    )
 
 
 def _in_words(start: Size, t: types.Type) -> Size:

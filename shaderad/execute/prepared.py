@@ -29,9 +29,11 @@ from shaderad.execute.commands import (
     LoopCommand,
 )
 from shaderad.execute.schedule import GROUP_LIMIT, SITE_BASE, UniformWord, start_of
+from shaderad.execute.windows import windows_of
 from shaderad.ir import sizes, types
 from shaderad.lower.bindings import Role, WordKind, in_rows
 from shaderad.runtime.buffers import WORD_BYTES
+from shaderad.runtime.capabilities import check_bytes
 from shaderad.runtime.fill import FILL
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
     from shaderad.execute.schedule import Block, Instruction, Schedule
     from shaderad.ir.sizes import Size
     from shaderad.lower.bindings import Lowered
-    from shaderad.runtime import DeviceBuffer
+    from shaderad.runtime import DeviceBuffer, Ranges
 
 Shape = tuple[int, ...]
 ITERATIONS_A_LOOK = 8
@@ -102,13 +104,24 @@ def prepare(
     stages: Sequence[Stage],
     known: Mapping[str, int],
     shifted: Collection[int] = (),
+    starts: Sequence[int] = (),
 ) -> Prepared:
-    """`schedule`, whose programs are `stages`, on `device` for the sizes `known`.
+    """`schedule` on `device`.
 
-    `shifted` are the inputs among `schedule.aligned_inputs` that start behind their buffer's first
-    byte: they are copied.
+    Args:
+        device: Where it runs.
+        schedule: What runs.
+        stages: Its programs.
+        known: Sizes by name.
+        shifted: The inputs among `schedule.aligned_inputs` that start behind their buffer's first
+            byte: they are copied.
+        starts: Where inputs start in their buffers, if programs run by windows, which are cut for
+            these alone.
+
+    Raises:
+        DeviceError: SR0606, an array is larger than a binding, and its program runs as a whole.
     """
-    return _Preparation(device, schedule, stages, known, shifted).run()
+    return _Preparation(device, schedule, stages, known, shifted, starts).run()
 
 
 class _Preparation:
@@ -121,6 +134,7 @@ class _Preparation:
         stages: Sequence[Stage],
         known: Mapping[str, int],
         shifted: Collection[int],
+        starts: Sequence[int],
     ) -> None:
         self._device = device
         self._schedule = schedule
@@ -132,6 +146,11 @@ class _Preparation:
             start_of(k): k for k in range(schedule.input_count) if k not in shifted
         }
         """The inputs that are bound where they lie, by the symbol of their start."""
+        self._starts = {
+            name: starts[k] for name, k in self._input_by_start.items() if k < len(starts)
+        }
+        self._large: set[int] = set()
+        """Buffers that are larger than a binding."""
         self._results = frozenset(one.buffer for one in schedule.outputs)
         self._frame = FramePlan(schedule.input_count)
         self._number_by_buffer = {k: k for k in range(schedule.input_count)}
@@ -147,6 +166,8 @@ class _Preparation:
 
     def run(self) -> Prepared:
         schedule = self._schedule
+        for k in range(schedule.input_count):
+            self._bytes(k)
         copies = self._aligned_inputs()
         self._add_block(schedule.block)
         for copy in copies:
@@ -184,7 +205,10 @@ class _Preparation:
         return sizes.evaluate(size, self._known)
 
     def _bytes(self, buffer: int) -> int:
-        return self._size(self._schedule.byte_counts[buffer])
+        size = self._size(self._schedule.byte_counts[buffer])
+        if size > self._device.capabilities.binding_bytes_limit:
+            self._large.add(buffer)
+        return size
 
     # -- blocks ----------------------------------------------------------------------------
 
@@ -254,6 +278,25 @@ class _Preparation:
     def _add_run(self, one: to.Run) -> None:
         if self._size(one.is_needed) <= 0:
             return
+        if one.windows is not None:
+            self._add_windows(one, one.windows)
+            return
+        for _, buffer in one.bindings if self._large else ():
+            if buffer in self._large:
+                capabilities = self._device.capabilities
+                check_bytes(capabilities, self._bytes(buffer), capabilities.binding_bytes_limit)
+        self._add_dispatch(one, self._shifted_words(one.words))
+
+    def _add_windows(self, one: to.Run, windows: to.Windows) -> None:
+        """A dispatch for each window."""
+        outer = self._known
+        known = {**outer, **self._starts}
+        for window in windows_of(windows, known, self._device.capabilities):
+            self._known = {**known, **window.sizes}
+            self._add_dispatch(one, (), window.ranges)
+        self._known = outer
+
+    def _add_dispatch(self, one: to.Run, shifted: LateWords, ranges: Ranges | None = None) -> None:
         groups = self._size(one.group_count)
         if groups <= 0:
             return
@@ -264,8 +307,7 @@ class _Preparation:
         own = tuple(self._own_buffers(stage.lowered))
         words = self._words(one, stage.lowered)
         late = (*self._launch_number(stage.lowered), *_uniform_words(one.words))
-        shifted = self._shifted_words(one.words)
-        command = Dispatch(stage.pipeline, places, own, words, rows, late, shifted)
+        command = Dispatch(stage.pipeline, places, own, words, rows, late, shifted, ranges)
         self._commands.append(command)
 
     def _own_buffers(self, lowered: Lowered) -> Iterator[tuple[int, DeviceBuffer]]:

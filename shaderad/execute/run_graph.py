@@ -6,9 +6,9 @@ graph as one step, a trace its nodes.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from shaderad.arrays.arrays import Array, zeros
@@ -164,7 +164,7 @@ class GraphPrograms(KernelPrograms):
     def of_pass(self, step: RunPass, choice: Choice) -> StagedPasses:
         stages, kernel = self.device.stages, step.producer.kernel.reported_name
         with AtUserLine():
-            passes = lowered_passes(step, stages.variant(choice))
+            passes = lowered_passes(step, stages.variant(self.windowed(choice)))
             numbers = [self.number(stages.compiled(one.lowered, kernel)) for one in passes.steps]
         return StagedPasses(passes, tuple(numbers), step.shape)
 
@@ -258,16 +258,23 @@ class GraphRunner:
         if choices not in planned.by_choices:
             assert planned.plan is not None
             with Work("graph", "planning"):
-                programs = GraphPrograms(self._device)
-                planned.by_choices[choices] = Scheduled(
-                    self._device,
-                    schedule(chosen(planned.plan, sizes), programs),
-                    programs.stages,
-                )
+                plan = chosen(planned.plan, sizes)
+                by_windows = partial(self._schedule_of, plan, is_windowed=True)
+                planned.by_choices[choices] = self._schedule_of(plan, make_windowed=by_windows)
         if len(planned.by_sizes) >= PREPARED_LIMIT:
             planned.by_sizes.clear()
         planned.by_sizes[key] = planned.by_choices[choices]
         return planned.by_choices[choices]
+
+    def _schedule_of(
+        self,
+        plan: Plan,
+        *,
+        is_windowed: bool = False,
+        make_windowed: Callable[[], Scheduled] | None = None,
+    ) -> Scheduled:
+        programs = GraphPrograms(self._device, is_windowed=is_windowed)
+        return Scheduled(self._device, schedule(plan, programs), programs.stages, make_windowed)
 
 
 def evaluate(

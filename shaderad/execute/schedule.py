@@ -21,6 +21,7 @@ from shaderad.lower.bindings import Lowered, Role
 from shaderad.runtime.buffers import WORD_BYTES
 
 if TYPE_CHECKING:
+    from shaderad.bodies.reaches import Reach
     from shaderad.ir.arrays import Value
     from shaderad.ir.nodes import Kernel
 
@@ -37,6 +38,38 @@ SITE_BASE = "$site_base"
 def start_of(k: int) -> str:
     """The name of the bytes before input `k` in its buffer."""
     return f"$start_{k}"
+
+
+def base_of(slot: int) -> str:
+    """The name of the byte of a buffer at which a window's binding in `slot` begins."""
+    return f"$base_{slot}"
+
+
+@dataclass(frozen=True, slots=True)
+class BoundPart:
+    """An array that a windowed dispatch binds as far as a window accesses it."""
+
+    slot: int
+    start: Size
+    """The bytes before it in its buffer."""
+    element_bytes: int
+    count: Size
+    reach: Reach | None
+    """In symbols of the schedule and of a window; `None` for any element."""
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """The items of a dispatch, and which elements of its arrays they access."""
+
+    item_count: Size
+    step: Size
+    """Windows begin at multiples of it."""
+    dim: Shape
+    """The extents of the launch, or of the elements of a reduction or scan."""
+    first_number: Size
+    """The number of the thread or element with which item `FIRST_ITEM` begins."""
+    parts: tuple[BoundPart, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +100,8 @@ class Run:
     """The constant buffer."""
     group_count: Size
     is_needed: Size = 1
+    windows: Windows | None = None
+    """How to run it a window at a time; words and groups then have the symbols of a window."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,8 @@ class SizedFacts:
     """Uniforms that hold sizes; the words of all others come from the host."""
     formulas: Mapping[str, Size]
     """The sizes of a pass by name: lower/passes/sizes.py."""
+    first_item: Size = 0
+    """The first thread or team of a window."""
 
 
 def sized_words(lowered: Lowered, facts: SizedFacts) -> tuple[Size | UniformWord, ...]:
@@ -56,7 +58,8 @@ def _uniform(word: Word, facts: SizedFacts) -> Size | UniformWord:
 
 
 _VALUES: dict[WordKind, Callable[[Word, SizedFacts], Size | UniformWord]] = {
-    WordKind.THREAD_COUNT: lambda word, facts: facts.thread_count,
+    WordKind.THREAD_COUNT: lambda word, facts: sizes.add(facts.first_item, facts.thread_count),
+    WordKind.FIRST_ITEM: lambda word, facts: facts.first_item,
     WordKind.TILE: _tile,
     WordKind.GROUP_COUNT_X: lambda word, facts: _first_axis(facts),
     WordKind.DIM: lambda word, facts: facts.dim[word.index],

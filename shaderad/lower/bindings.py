@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
 
+from shaderad.bodies.reaches import Reach
 from shaderad.compiler.artifact import Program
 from shaderad.diagnostics import Span
 from shaderad.ir import sizes
@@ -147,12 +148,15 @@ class Resource:
     launch's shape then needs no fill."""
     types: tuple[Type, ...] = ()
     """Element type of each member in this dispatch (a gradient of half may be float)."""
+    reach: Reach | None = None
+    """The elements that a window of a windowed program accesses; `None` for any."""
 
 
 class WordKind(Enum):
     """The content of a word of the constant buffer."""
 
-    THREAD_COUNT = "thread count"  # product of dim
+    THREAD_COUNT = "thread count"  # product of dim; in a window, the number after the last thread
+    FIRST_ITEM = "first item"  # of the window
     TILE = "tile"  # indices of each group, whole workgroups: ceil(thread count / group count)
     GROUP_COUNT_X = "group count x"
     DIM = "dim"  # dim[index]
@@ -234,6 +238,8 @@ class Lowered:
     """The strategy of each gradient: exclusive, uniform, scattered."""
     additions: tuple[Addition, ...] = ()
     """The reads behind scattered gradients."""
+    is_windowed: bool = False
+    """True if a window of its items can run by itself, and arrays begin anywhere in bindings."""
 
     @cached_property
     def has_offset(self) -> frozenset[tuple[Role, str]]:
@@ -269,6 +275,8 @@ class Variant:
     """True if the dispatch has at most one thread: every Index is 0."""
     is_one_group: bool = False
     """True if the dispatch is one whole workgroup, whose threads meet at barriers."""
+    is_windowed: bool = False
+    """True if arrays may be larger than bindings, so that items run a window at a time."""
     atomics: str = "native"
     """One of `ATOMICS`."""
     subgroups: bool = True

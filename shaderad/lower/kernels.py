@@ -11,6 +11,7 @@ from dataclasses import replace
 from shaderad.bodies.liveness import live_before
 from shaderad.bodies.outputs import Resolved, resolve_outputs
 from shaderad.bodies.ranges import marked
+from shaderad.bodies.reaches import OWN, reaches
 from shaderad.bodies.structured import structured
 from shaderad.bodies.write_numbers import numbered
 from shaderad.compiler.artifact import Binding, BindingAccess, Program
@@ -140,6 +141,10 @@ def _lower(
     module = Module(kernel, mode, variant, strategies, transforms, write_function)
     module.is_second_winner_pass = second_pass
     module.shown_names |= {s.name: kernel.buffer(s.buffer).shown_name for s in resolved.sums}
+    if variant.is_windowed:
+        body = (*resolved.body, *around.after)
+        found = reaches(kernel, body, types, module.primals)
+        module.arrays.reaches = found | dict.fromkeys(resolved.own, OWN)
     marks = marked(kernel, resolved.body, types, variant.natural, module.primals)
     verified(kernel, marks, types)
     return _write(module, replace(resolved, body=marks), around)
@@ -184,6 +189,7 @@ def _write(module: Module, resolved: Resolved, around: EntryWriter) -> Lowered:
         is_single_group=is_single_group(entry),
         strategies=dict(strategies.by_name),
         additions=() if adjoint is None else _additions(module, adjoint),
+        is_windowed=module.variant.is_windowed,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shaderad.runtime.base import Pipeline, Runtime
+from shaderad.runtime.base import Pipeline, Ranges, Runtime
 from shaderad.runtime.capabilities import Capabilities
 from shaderad.runtime.devices import DeviceInfo, devices, open_runtime
 from shaderad.runtime.fill import fill
@@ -14,6 +14,7 @@ __all__ = [
     "DeviceBuffer",
     "DeviceInfo",
     "Pipeline",
+    "Ranges",
     "Route",
     "Runtime",
     "devices",

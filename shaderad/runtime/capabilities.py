@@ -43,6 +43,10 @@ class Capabilities:
     """Storage buffers that one entry point may bind."""
     binding_bytes_limit: int
     """The bytes of one storage buffer that a shader can reach."""
+    binding_alignment: int
+    """Bytes of which the start of a binding is a multiple; 0 if buffers are bound whole."""
+    buffer_bytes_limit: int
+    """The bytes of one buffer."""
     uniform_bytes_limit: int
     """The bytes of one constant buffer."""
     workgroup_count_limit: int

@@ -63,9 +63,22 @@ def fill(
     if word == 0 or count == 0:
         runtime.zero(buffer, offset, count)
         return
-    word_count = padded(count) // WORD_BYTES
-    group_limit = runtime.capabilities.workgroup_count_limit
-    groups = min(-(-word_count // GROUP_SIZE), group_limit)
-    first = offset // WORD_BYTES
-    words = struct.pack("<IIII", first, first + word_count, groups * GROUP_SIZE, word)
-    runtime.dispatch(runtime.pipeline(FILL), {1: buffer}, words, (groups, 1, 1))
+    end = offset + padded(count)
+    while offset < end:
+        offset = _fill_window(runtime, buffer, word, offset, end)
+
+
+def _fill_window(runtime: Runtime, buffer: DeviceBuffer, word: int, offset: int, end: int) -> int:
+    """Fills the bytes from `offset` on that one binding reaches; returns where they end."""
+    capabilities = runtime.capabilities
+    step, limit, start = capabilities.binding_alignment, capabilities.binding_bytes_limit, 0
+    is_window = step > 0 and buffer.byte_count > limit
+    if is_window:
+        start = offset // step * step
+        end = min(end, start + limit // WORD_BYTES * WORD_BYTES)
+    first, last = (offset - start) // WORD_BYTES, (end - start) // WORD_BYTES
+    groups = min(-(-(last - first) // GROUP_SIZE), capabilities.workgroup_count_limit)
+    words = struct.pack("<IIII", first, last, groups * GROUP_SIZE, word)
+    ranges = {1: (start, end - start)} if is_window else None
+    runtime.dispatch(runtime.pipeline(FILL), {1: buffer}, words, (groups, 1, 1), ranges)
+    return end

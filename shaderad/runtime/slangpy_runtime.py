@@ -27,7 +27,7 @@ from shaderad.compiler.cache import default_cache
 from shaderad.compiler.library import library_path, modules_of
 from shaderad.diagnostics import Error, error
 from shaderad.diagnostics.progress import Work
-from shaderad.runtime.base import STAGING_KEPT_BYTES, BufferOffset, Pipeline, Runtime
+from shaderad.runtime.base import STAGING_KEPT_BYTES, BufferOffset, Pipeline, Ranges, Runtime
 from shaderad.runtime.capabilities import Capabilities, Kind, limited
 from shaderad.runtime.devices import DeviceInfo, choose
 from shaderad.runtime.guard import guarded, shortened
@@ -156,6 +156,8 @@ def _capabilities(device: Any) -> Capabilities:
         survives_exchange=_kind(info.adapter_name) != "software",
         storage_buffer_limit=STORAGE_BUFFER_LIMIT,
         binding_bytes_limit=BINDING_BYTES_LIMIT,
+        binding_alignment=0,  # slangpy binds ranges of buffers only from C++
+        buffer_bytes_limit=BINDING_BYTES_LIMIT,
         uniform_bytes_limit=UNIFORM_BYTES_LIMIT,
         workgroup_count_limit=min(group_counts.x, group_counts.y, group_counts.z),
         workgroup_threads_limit=limits.max_compute_threads_per_group,
@@ -285,7 +287,9 @@ class SlangpyRuntime(Runtime):
         buffers: Mapping[int, DeviceBuffer],
         words: bytes,
         groups: tuple[int, int, int],
+        ranges: Ranges | None,
     ) -> None:
+        del ranges  # `binding_alignment` says that all of a buffer is bound
         if self._unfreed_count == UNFREED_LIMIT:
             self.submit()
         if self._compute is None:

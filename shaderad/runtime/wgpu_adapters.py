@@ -52,6 +52,7 @@ LIMIT_NAMES = (
     "max-storage-buffer-binding-size",
     "max-storage-buffers-per-shader-stage",
     "max-uniform-buffer-binding-size",
+    "min-storage-buffer-offset-alignment",
     "min-uniform-buffer-offset-alignment",
 )
 """Limits that are raised to the maximum of the adapter; the defaults of WebGPU are far lower."""
@@ -102,6 +103,7 @@ def _described(
     required = {name: source.limits[name] for name in LIMIT_NAMES}
     required["max-storage-buffers-per-shader-stage"] = capabilities.storage_buffer_limit
     required["max-storage-buffer-binding-size"] = capabilities.binding_bytes_limit
+    required["max-buffer-size"] = capabilities.buffer_bytes_limit
     return capabilities, VettingDevice(
         adapter=info.adapter,
         api=info.api,
@@ -164,6 +166,8 @@ def _capabilities(info: DeviceInfo, source: Any) -> Capabilities:
         binding_bytes_limit=min(
             limits["max-storage-buffer-binding-size"], limits["max-buffer-size"]
         ),
+        binding_alignment=limits["min-storage-buffer-offset-alignment"],
+        buffer_bytes_limit=limits["max-buffer-size"],
         uniform_bytes_limit=min(limits["max-uniform-buffer-binding-size"], WORDS_PAGE_BYTES),
         workgroup_count_limit=limits["max-compute-workgroups-per-dimension"],
         workgroup_threads_limit=limits["max-compute-invocations-per-workgroup"],

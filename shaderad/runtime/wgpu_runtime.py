@@ -17,8 +17,21 @@ from shaderad.compiler.artifact import BINDINGS, BindingAccess, Code, Program
 from shaderad.compiler.validate import VettingDevice
 from shaderad.diagnostics.progress import Work
 from shaderad.runtime import wgpu_adapters
-from shaderad.runtime.base import STAGING_KEPT_BYTES, BufferOffset, Pipeline, Runtime
-from shaderad.runtime.capabilities import WORD_BYTES, Capabilities, padded, words_bytes
+from shaderad.runtime.base import (
+    STAGING_KEPT_BYTES,
+    STAGING_LIMIT_BYTES,
+    BufferOffset,
+    Pipeline,
+    Ranges,
+    Runtime,
+)
+from shaderad.runtime.capabilities import (
+    WORD_BYTES,
+    Capabilities,
+    check_bytes,
+    padded,
+    words_bytes,
+)
 from shaderad.runtime.guard import guarded
 from shaderad.runtime.idle_buffers import DeviceBuffer
 from shaderad.runtime.routes import Route, choose_code
@@ -133,8 +146,13 @@ class WgpuRuntime(Runtime):
             # A queue write would overtake recorded commands.
             self.submit()
         spare = bytes(padded(content.nbytes) - content.nbytes)
-        data = bytes(content) + spare if spare else content
-        self._queue.write_buffer(buffer.native, offset, data)
+        data = memoryview(bytes(content) + spare) if spare else content
+        for start in range(0, data.nbytes, STAGING_LIMIT_BYTES):
+            if start:  # wgpu frees the copy of the part before once it was submitted
+                self._queue.submit([])
+                self.native._poll()
+            part = data[start : start + STAGING_LIMIT_BYTES]
+            self._queue.write_buffer(buffer.native, offset + start, part)
 
     def read_back(self, parts: Sequence[tuple[Any, int, int]], total: int) -> memoryview:
         staging = self._staging_buffer(total)
@@ -222,10 +240,14 @@ class WgpuRuntime(Runtime):
         buffers: Mapping[int, DeviceBuffer],
         words: bytes,
         groups: tuple[int, int, int],
+        ranges: Ranges | None,
     ) -> None:
         serials = [buffers[slot].serial for slot in pipeline.storage_slots]
-        key = (pipeline.serial, *serials)
-        group = self.bindings.find(key) or self._bind_group(pipeline, buffers, key)
+        if ranges is not None:  # a window, which takes far longer than to bind it
+            group = self._bind_group(pipeline, buffers, ranges)
+        else:
+            key = (pipeline.serial, *serials)
+            group = self.bindings.find(key) or self._kept_group(pipeline, buffers, key)
         recording = self._recorded(pipeline.page_bytes)
         recording.touched.update(serials)
         compute = recording.compute_pass()
@@ -247,20 +269,30 @@ class WgpuRuntime(Runtime):
         )
         lib.wgpuComputePassEncoderDispatchWorkgroups(native, *groups)
 
-    def _bind_group(
+    def _kept_group(
         self, pipeline: WgpuPipeline, buffers: Mapping[int, DeviceBuffer], key: tuple[int, ...]
+    ) -> Any:
+        group = self._bind_group(pipeline, buffers)
+        self.bindings.keep(key, group)
+        return group
+
+    def _bind_group(
+        self,
+        pipeline: WgpuPipeline,
+        buffers: Mapping[int, DeviceBuffer],
+        ranges: Ranges | None = None,
     ) -> Any:
         entries: list[dict[str, Any]] = []
         for slot in pipeline.storage_slots:
             native = buffers[slot].native
-            resource = {"buffer": native, "offset": 0, "size": native.size}
+            start, size = (0, native.size) if ranges is None else ranges.get(slot, (0, native.size))
+            check_bytes(self.capabilities, size, self.capabilities.binding_bytes_limit)
+            resource = {"buffer": native, "offset": start, "size": size}
             entries.append({"binding": slot, "resource": resource})
         if pipeline.uniform_slot is not None:
             page = {"buffer": self._words_buffer, "offset": 0, "size": pipeline.uniform_bytes}
             entries.append({"binding": pipeline.uniform_slot, "resource": page})
-        group = self.native.create_bind_group(layout=pipeline.layout, entries=entries)
-        self.bindings.keep(key, group)
-        return group
+        return self.native.create_bind_group(layout=pipeline.layout, entries=entries)
 
     @functools.cached_property
     def _empty(self) -> tuple[Any, Any]:

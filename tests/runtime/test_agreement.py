@@ -268,12 +268,12 @@ def test_wave_sums_agree_with_the_lanes(runtime: Runtime) -> None:
 
 
 def test_forced_limits_are_kept(runtime_name: str) -> None:
-    limits = {"storage_buffer_limit": 2, "binding_bytes_limit": 4096, "atomics": "exchange"}
+    limits = {"storage_buffer_limit": 2, "buffer_bytes_limit": 4 << 20, "atomics": "exchange"}
     small = open_runtime(runtime_name, limits=limits)
     refused: dict[str, str] = {}
     for what, call in {
         "buffers": lambda: small.pipeline(SCALE_AND_ADD),
-        "bytes": lambda: small.allocate(5000),
+        "bytes": lambda: small.allocate(5 << 20),
         "feature": lambda: small.pipeline(programs.ADD_ONE_ATOMICALLY),
     }.items():
         with pytest.raises(DeviceError) as caught:

@@ -79,7 +79,7 @@ def test_sizes_are_whole_numbers_however_they_are_written(text: str, device: sad
 
 
 def test_a_result_larger_than_the_device_can_bind_is_refused(device: sad.Device) -> None:
-    limit = device.capabilities.binding_bytes_limit
+    limit = device.capabilities.buffer_bytes_limit
     if limit > 2**33:
         pytest.skip("this device binds whatever kernels can index")
     check("square(X, dim=2**31 - 1)", "SR0606", "8589934588 bytes", f"limit is {limit} bytes")

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from shaderad.bodies.outputs import Resolved
 from shaderad.ir.nodes import Buffer
 from shaderad.ir.types import Access, Kind, Type, is_differentiable, scalars
+from shaderad.ir.walk import Block
 from shaderad.lower.bindings import (
     REDUCTION_GROUP_LIMIT,
     SERIAL_GROUP_LIMIT,
@@ -44,6 +45,8 @@ class EntryWriter:
     """Returns the entry point's name, its tags and its text."""
     own_uniforms: frozenset[str] = frozenset()
     """Uniforms that the entry point reads and the body does not."""
+    after: Block = ()
+    """Statements after the body, as far as they access arrays."""
 
 
 def _note_needs(entry: EntryScope) -> None:
@@ -108,7 +111,8 @@ def _write_entry(entry: EntryScope) -> tuple[str, Piece, Piece]:
         _tile(entry, count, has_sums=bool(sums))
     else:
         row = entry.word(WordKind.GROUP_COUNT_X, "group_count_x")
-        piece.add(f"uint {INDEX} = threadNumber(group, {row});")
+        start = f"{first_item(entry)} + " if entry.module.variant.is_windowed else ""
+        piece.add(f"uint {INDEX} = {start}threadNumber(group, {row});")
         _note_whole_group(entry, count)
         if not entry.module.variant.is_one_group:
             piece.guarded(f"if ({INDEX} >= {count})", "return;")
@@ -144,6 +148,11 @@ def send_report(entry: EntryScope) -> str:
     return f"sendLowestReport<Report>({launch}, {inner_extents(entry.module)});"
 
 
+def first_item(entry: EntryScope) -> str:
+    """The number of a window's first thread or team."""
+    return entry.word(WordKind.FIRST_ITEM, "first_item")
+
+
 def _before_threads(entry: EntryScope) -> None:
     """Reads the elements and cotangents that all threads share."""
     if entry.module.mode is not Mode.BACKWARD:
@@ -170,8 +179,9 @@ def _tile(entry: EntryScope, count: str, *, has_sums: bool) -> None:
     piece, is_together = entry.piece, entry.module.sums_in_groups
     tile = entry.word(WordKind.TILE, "tile")
     first, end = entry.names.make("first"), entry.names.make("end")
+    before = f"{first_item(entry)} + " if entry.module.variant.is_windowed else ""
     piece.add(
-        f"uint {first} = group.x * {tile};",
+        f"uint {first} = {before}group.x * {tile};",
         f"uint {end} = min({count}, {first} + {tile});",
     )
     if is_together:

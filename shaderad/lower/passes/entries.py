@@ -12,14 +12,16 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import ClassVar
 
-from shaderad.ir import ops
+from shaderad.bodies.reaches import END_ITEM, FIRST_ITEM, OWN, Reach
+from shaderad.ir import ops, sizes
 from shaderad.ir.arrays import Reducer
-from shaderad.ir.nodes import Conditional, Expr, Function, Kernel, Logical, Parameter, Return
+from shaderad.ir.nodes import Call, Conditional, Expr, Function, Kernel, Logical, Parameter, Return
 from shaderad.ir.types import Struct, Type, byte_count, is_bool, is_integer, leaves
-from shaderad.ir.walk import all_expressions, reachable
+from shaderad.ir.walk import Block, all_expressions, reachable
 from shaderad.lower.bindings import Role, Word, WordKind
 from shaderad.lower.entry.points import (
     EntryWriter,
+    first_item,
     note_uniforms,
     open_group,
     send_report,
@@ -129,7 +131,19 @@ class PassEntry(ABC):
     @property
     def writer(self) -> EntryWriter:
         """The form of the entry point."""
-        return EntryWriter(self.note_needs, lambda e: Fold(e, self).write(), self.own_uniforms)
+        return EntryWriter(
+            self.note_needs, lambda e: Fold(e, self).write(), self.own_uniforms, self._after
+        )
+
+    @property
+    def _after(self) -> Block:
+        """The call of the epilogue, at the Index of the elements."""
+        f = self.epilogue
+        if f is None:
+            return ()
+        names = [c.variable(p.name, p.type) for p in f.parameters[1:]]
+        total = c.zero(self.operator.state)
+        return (Return(value=Call(type=f.result, function=f, args=(total, *names))),)
 
     @property
     def called(self) -> tuple[Function, ...]:
@@ -150,10 +164,16 @@ class PassEntry(ABC):
         note_uniforms(entry)
         for function in self.called:
             module.function(function)
+        module.arrays.reaches |= self.reaches
         if self.start:
             module.arrays.need_elements(Role.INPUT, self.start, state)
         for name, t in written.items():
             module.arrays.need(Role.OUTPUT, name, t, write_buffer(t))
+
+    @property
+    @abstractmethod
+    def reaches(self) -> dict[str, Reach | None]:
+        """The elements that a window accesses of the arrays that the pass adds."""
 
     @abstractmethod
     def written(self, entry: EntryScope) -> dict[str, Type]:
@@ -227,12 +247,20 @@ class Fold:
         names = ("row_length", "chunk_length", "chunk_count", "team_count")
         groups = self.entry.word(WordKind.GROUP_COUNT_X, "group_count_x")
         piece.call("Rows rows = Rows", [*map(self.size, names), groups])
-        call = f"<{self._around.struct}, {self.runs}, {self._width}>(rows, group.x);"
+        call = f"<{self._around.struct}, {self.runs}, {self._width}>(rows, {{}});"
         if self._is_together:
-            piece.guarded(f"if ({self.size('is_together')} != 0)", f"{function}Together{call}")
-            piece.guarded("else", f"{function}Alone{call}")
+            together = f"{function}Together{call.format(self._group(1))}"
+            piece.guarded(f"if ({self.size('is_together')} != 0)", together)
+            piece.guarded("else", f"{function}Alone{call.format(self._group(self._width))}")
         else:
-            piece.add(f"{function}Alone{call}")
+            piece.add(f"{function}Alone{call.format(self._group(self._width))}")
+
+    def _group(self, width: int) -> str:
+        """The number of the group, each of which has `width` teams."""
+        if not self.entry.module.variant.is_windowed:
+            return "group.x"
+        first = first_item(self.entry)
+        return f"group.x + {first}" if width == 1 else f"group.x + {first} / {width}"
 
     def size(self, name: str) -> str:
         """The text of the size in the word `name`."""
@@ -273,6 +301,12 @@ class ReductionEntry(PassEntry):
     is_commutative: bool = False
     """True if elements may be combined in any order."""
 
+    @property
+    def reaches(self) -> dict[str, Reach | None]:
+        # Of several chunks only the totals are stored.
+        teams = Reach(sizes.symbol(FIRST_ITEM), sizes.subtract(sizes.symbol(END_ITEM), 1))
+        return dict.fromkeys((self.result, self.totals, self.start), teams)
+
     def written(self, entry: EntryScope) -> dict[str, Type]:
         written = {self.result: self.stored}
         written |= {self.totals: self.operator.state} if self.totals else {}
@@ -312,6 +346,12 @@ class ScanEntry(PassEntry):
     """True if the only row is stored from its end."""
     is_exclusive: bool = False
     """True if the epilogue for an index takes the result before it, undefined at index 0."""
+
+    @property
+    def reaches(self) -> dict[str, Reach | None]:
+        last = sizes.subtract(sizes.symbol(f"{self.result}.0"), 1)
+        mirrored = Reach(sizes.subtract(last, OWN.high), sizes.subtract(last, OWN.low))
+        return {self.result: mirrored if self.is_mirrored else OWN}
 
     def written(self, entry: EntryScope) -> dict[str, Type]:
         return {self.result: self.stored}

@@ -78,6 +78,8 @@ class Pass:
     group_count: Size
     is_needed: Size
     """The dispatch runs if this is positive."""
+    chunks: Chunks
+    """The teams among which its work is divided."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +222,7 @@ def _around(
     """The pass with `entry` around `kernel`, which computes elements."""
     own = frozenset(b.name for b in kernel.buffers if b.access is Access.OUT)
     lowered = lower_around(kernel, replace(variant, launch_shaped=own), entry.writer)
-    return Pass(lowered, chunks.group_count, is_needed)
+    return Pass(lowered, chunks.group_count, is_needed, chunks)
 
 
 def _read_totals(operator: Operator) -> Kernel:
@@ -276,6 +278,21 @@ class Chunks:
     team_count: Size
     """Chunks of all rows; a team, group or thread, works on one."""
     group_count: Size
+    team_width: Size
+    """The teams of one group."""
+    row_length: Size
+    chunk_length: Size
+
+    def start_of(self, team: Size) -> Size:
+        """The number of the element with which a team begins."""
+        row = sizes.floor_divide(team, self.chunk_count)
+        number = sizes.subtract(team, sizes.multiply(row, self.chunk_count))
+        start = sizes.multiply(number, self.chunk_length)
+        return sizes.add(sizes.multiply(row, self.row_length), start)
+
+    def group_count_of(self, teams: Size) -> Size:
+        """The groups for some of the teams."""
+        return sizes.minimum(sizes.divide_up(teams, self.team_width), GROUP_LIMIT)
 
     @property
     def are_several(self) -> Size:
@@ -323,15 +340,18 @@ def _chunks(
     teams = formulas.define(f"{prefix}team_count", sizes.multiply(sizes.symbol(ROWS), chunk_count))
     words = {"row_length": row_length}
     words |= {n: f"{prefix}{n}" for n in ("chunk_length", "chunk_count", "team_count")}
-    alone = sizes.divide_up(teams, width)
+    alone, team_width = sizes.divide_up(teams, width), width
     if cut.is_together:
         words["is_together"] = f"{prefix}is_together"
         is_long = _is_more(chunk_length, _SHORTEST_TOGETHER - 1)
         together = formulas.define(words["is_together"], is_long)
         more = sizes.subtract(teams, alone)
         alone = sizes.add(alone, sizes.multiply(together, more))
+        team_width = sizes.subtract(width, sizes.multiply(together, width - 1))
     groups = formulas.define(f"{prefix}groups", alone)
-    return Chunks(words, chunk_count, teams, sizes.minimum(groups, GROUP_LIMIT))
+    group_count = sizes.minimum(groups, GROUP_LIMIT)
+    length = sizes.symbol(row_length)
+    return Chunks(words, chunk_count, teams, group_count, team_width, length, chunk_length)
 
 
 def _is_more(a: Size, b: Size) -> Size:

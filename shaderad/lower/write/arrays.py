@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from shaderad.bodies.reaches import Reach
 from shaderad.compiler.artifact import Binding, BindingAccess
 from shaderad.diagnostics import error
 from shaderad.ir.nodes import Accumulate, Buffer
@@ -68,6 +69,7 @@ class _BoundArray:
     is_covered: bool = False
     width: int = 1
     """Words of one load."""
+    reach: Reach | None = None
 
 
 class Arrays:
@@ -94,6 +96,8 @@ class Arrays:
         """The arrays whose tags report indices out of range."""
         self.stored_gradients: set[str] = set()
         """The arrays to whose gradients a custom derivative stores."""
+        self.reaches: dict[str, Reach | None] = {}
+        """By array of a windowed module: the elements that a window accesses."""
 
     # -- requests of functions ------------------------------------------------------------------
 
@@ -137,6 +141,8 @@ class Arrays:
         array = _BoundArray(
             *self._module.bound_as(role, name), t, slang_type, fill_word, is_covered
         )
+        if not ROLES[role].words_a_word:
+            array.reach = self.reaches.get(name)
         self._needs.setdefault((role, name), array)
 
     def need_elements(self, role: Role, name: str, t: Type) -> None:
@@ -336,7 +342,8 @@ class Arrays:
             name = self._module.names.make_global(f"{base}_words")
             self._declare_members(piece, name, [need])
         has_offset = ROLES[need.role].has_offset
-        if not has_offset or (need.role is Role.OUTPUT_TANGENT and not is_arena):
+        starts_at_zero = not has_offset or (need.role is Role.OUTPUT_TANGENT and not is_arena)
+        if starts_at_zero and not self._module.variant.is_windowed:
             return name, ""
         word = Word(WordKind.OFFSET, need.name, 0, need.role)
         return name, f"{self._module.word(word, f'{base}_offset')} + "
@@ -359,6 +366,7 @@ class Arrays:
                 next((m.fill_word for m in members if m.fill_word is not None), None),
                 len(members) == 1 and first.is_covered,
                 tuple(m.type if has_one_type else widened(m.type) for m in members),
+                first.reach if len(members) == 1 else None,
             )
         )
 
