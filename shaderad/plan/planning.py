@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from dataclasses import dataclass, replace
 
 from shaderad.diagnostics import error
-from shaderad.ir import arrays, ops
+from shaderad.ir import arrays
 from shaderad.ir.arrays import Graph, Node, Value
 from shaderad.ir.prints import printing_kernels, prints, silent
 from shaderad.ir.sizes import Shape
@@ -24,8 +24,9 @@ from shaderad.plan.epilogues import epilogue_of, fused_onto_passes, with_epilogu
 from shaderad.plan.groups import loop_in_group
 from shaderad.plan.kernels import PlanKernel, cluster
 from shaderad.plan.loops import loop_kernels, repeat, repeat_while
+from shaderad.plan.reductions import ReduceFields, Reduction, has_neutral
 from shaderad.plan.scatters import joined_scatters
-from shaderad.plan.simplify import exact_products, joined_sums, narrowed, simplified
+from shaderad.plan.simplify import exact_products, joined_reductions, narrowed, simplified
 from shaderad.plan.steps import CallKernel, Epilogue, Plan, RunKernel, RunPass, RunTiles, Step
 from shaderad.plan.storage import is_fused_node, stored_values
 from shaderad.plan.tiles import has_tiles, tiles_of
@@ -51,7 +52,7 @@ def plan(graph: Graph, buffer_limit: int = PORTABLE_BUFFER_LIMIT, depth: int = 0
     """
     graph = exact_products(simplified(narrowed(graph, buffer_limit - UNREAD_BUFFERS)))
     graph = joined_scatters(graph, buffer_limit - UNREAD_BUFFERS)
-    graph = joined_sums(graph, buffer_limit - 1 - PASS_BUFFERS)
+    graph = joined_reductions(graph, buffer_limit - 1 - PASS_BUFFERS)
     return _Planner(graph, buffer_limit, depth).run()
 
 
@@ -98,13 +99,13 @@ class _Planner:
                 self._place_fused(node, node.result)
             elif node not in self._read_after:
                 self._place_step(node)
-        self._fuse_sums_with_groups()
+        self._fuse_reductions_with_groups()
         self._ordered.sort(key=lambda entry: entry[0])
         outputs = tuple((base_of(v), v.shape) for v in self._graph.outputs)
         steps = [step for _, work in self._ordered for step in self._steps(work)]
         stored = [v for v, _ in outputs]
-        read_limit = self._buffer_limit - PASS_BUFFERS
-        steps = with_epilogues(steps, stored, self._is_stored, read_limit)
+        limit = self._buffer_limit - PASS_BUFFERS + 1
+        steps = with_epilogues(steps, stored, self._is_stored, limit)
         return Plan(inputs=self._graph.inputs, outputs=outputs, steps=steps)
 
     def _with_fused(self, stored: frozenset[Value]) -> frozenset[Value]:
@@ -205,9 +206,9 @@ class _Planner:
             self._ordered.append((level, self._groups[key]))
         self._groups[key].append(value)
 
-    def _fuse_sums_with_groups(self) -> None:
-        """Replaces each group and a sum that reads the same arrays by one pass."""
-        for node in [work for _, work in self._ordered if isinstance(work, arrays.Reduce)]:
+    def _fuse_reductions_with_groups(self) -> None:
+        """Replaces each group and a reduction that reads the same arrays by one pass."""
+        for node in [work for _, work in self._ordered if isinstance(work, Reduction)]:
             key = (node.operands[0].shape, self._level(node.operands[0]).own)
             group = self._groups.get(key)
             both = None if group is None else self._beside(node, group)
@@ -220,14 +221,14 @@ class _Planner:
                 if work is not node
             ]
 
-    def _beside(self, node: arrays.Reduce, group: list[Value]) -> RunPass | None:
-        """The pass of the sum `node` that also stores `group`.
+    def _beside(self, node: Reduction, group: list[Value]) -> RunPass | None:
+        """The pass of the reduction `node` that also stores `group`.
 
         `None` if they read no array in common, or would bind too many.
         """
         x, *init = node.operands
         # If the order of elements counts, a thread takes a run of them: stores would lie far apart.
-        if init or node.op != ops.ADD or node in self._read_after:
+        if init or not has_neutral(node) or node in self._read_after:
             return None
         elements, stored, both = (
             self._cluster(values, frozenset(group)) for values in ([x], group, [x, *group])
@@ -257,7 +258,7 @@ class _Planner:
                 return self._kernels(work)
             case arrays.Loop() | arrays.WhileLoop():
                 return self._loop(work)
-            case arrays.Reduce() | arrays.Scan():
+            case arrays.Reduce() | ReduceFields() | arrays.Scan():
                 return self._pass(work)
             case arrays.KernelCall() | arrays.KernelPull() | arrays.KernelPush():
                 return [self._call(work)]
@@ -278,7 +279,7 @@ class _Planner:
         written = TILES_WRITE if isinstance(step, RunTiles) else len(step.writes)
         return len(step.reads) + written <= self._buffer_limit
 
-    def _pass(self, node: arrays.Reduce | arrays.Scan) -> list[Step]:
+    def _pass(self, node: Reduction | arrays.Scan) -> list[Step]:
         """A pass that computes its elements, or a kernel that stores them and a pass over these.
 
         The latter where the former would bind too many buffers.
@@ -296,9 +297,7 @@ class _Planner:
         work = cluster([fused.result], lambda v: v.producer is None or v in kept)
         return [*self._pass_alone(node, None), RunKernel(work)]
 
-    def _pass_alone(
-        self, node: arrays.Reduce | arrays.Scan, epilogue: Epilogue | None
-    ) -> list[Step]:
+    def _pass_alone(self, node: Reduction | arrays.Scan, epilogue: Epilogue | None) -> list[Step]:
         x, *init = node.operands
         first = base_of(init[0]) if init else None
         work = cluster([x], self._is_stored)
@@ -307,7 +306,7 @@ class _Planner:
         stored = cluster([x], lambda v: v is x or self._is_stored(v))
         return [RunKernel(work), RunPass(node, stored, first, epilogue)]
 
-    def _epilogue(self, node: arrays.Reduce | arrays.Scan) -> Epilogue | None:
+    def _epilogue(self, node: Reduction | arrays.Scan) -> Epilogue | None:
         fused = self._fused.get(node.result)
         return None if fused is None else epilogue_of(fused)
 
