@@ -11,12 +11,12 @@ Invariant: the same values are stored, and each of them after everything that it
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from shaderad.ir import arrays, nodes, sizes, walk
-from shaderad.ir.arrays import Graph, Value, operand_name
+from shaderad.ir.arrays import Graph, Node, Value, operand_name
 from shaderad.ir.nodes import Expr, Function, Parameter
 from shaderad.ir.sizes import Shape
 from shaderad.ir.types import INT, Type, byte_count, word_bytes
@@ -60,6 +60,52 @@ def _reads_a_pass(node: arrays.Elementwise) -> bool:
     return is_of_pass and is_smaller and not any(map(may_report, in_order(node.expr)))
 
 
+def followers(
+    graph: Graph,
+    sums: Iterable[Node],
+    stored: Collection[Value],
+    fits: Callable[[Node, arrays.Elementwise], bool],
+) -> dict[Node, list[arrays.Elementwise]]:
+    """The elementwise nodes after each of `sums` up to the last that can take its place: all that
+    reads the sum leads to it.
+
+    Args:
+        graph: The computation.
+        sums: Nodes with one result each.
+        stored: Values that have memory: nothing takes their place but that of a sum.
+        fits: True if an elementwise node can be stored in place of a sum.
+    """
+    readers: defaultdict[Value, set[Node]] = defaultdict(set)
+    for node in graph.nodes:
+        for v in node.operands:
+            readers[v].add(node)
+    place = {node: k for k, node in enumerate(graph.nodes)}
+    ends = {*graph.outputs, *stored}
+    by_sum: dict[Node, list[arrays.Elementwise]] = {}
+    taken: set[Node] = set()
+    for node in sums:
+        nodes: list[arrays.Elementwise] = []
+        count, value = 0, node.results[0]
+        unread = {value: readers[value]}
+        """Values, and their readers that are not among `nodes`."""
+        while value not in (ends if nodes else graph.outputs):
+            reader = min(set[Node]().union(*unread.values()), key=place.__getitem__)
+            if not isinstance(reader, arrays.Elementwise) or reader in taken:
+                break
+            nodes.append(reader)
+            value = reader.result
+            unread = {v: left for v, every in unread.items() if (left := every - {reader})}
+            if not unread:
+                if not fits(node, reader):
+                    break
+                count = len(nodes)
+            unread[value] = readers[value]
+        if count:
+            by_sum[node] = nodes[:count]
+            taken.update(nodes[:count])
+    return by_sum
+
+
 def epilogue_of(node: arrays.Elementwise) -> Epilogue:
     """The epilogue that computes `node`, which reads one result."""
     total = c.variable(_TOTAL, node.operands[0].element)
@@ -82,10 +128,15 @@ def with_epilogues(
     counts = Counter(v for step in steps for v in set(step.reads))
     counts.update(outputs)
     fused: list[Step] = []
+    replaced: set[Value] = set()
+
+    def has_memory(v: Value) -> bool:
+        return v not in replaced and is_stored(v)
+
     for step in steps:
         passes = _passes_before(step, fused)
         for place, producer in passes:
-            both = _fused(producer, step, counts, is_stored)
+            both = _fused(producer, step, counts, has_memory)
             later = fused[place + 1 :]
             if both is None or len(both.reads) + len(both.writes) > buffer_limit:
                 continue
@@ -101,6 +152,7 @@ def with_epilogues(
             for old in (producer, step):
                 counts.subtract(set(old.reads))
             counts.update(set(both.reads))
+            replaced.update(set(producer.results) - set(both.results))
             break
         else:
             fused.append(step)

@@ -292,7 +292,7 @@ class _Group:
         Args:
             node: The reduction.
             results: The values to store: its result, or elementwise functions of that.
-            others: Values of the shape of its operand, which are stored with the elements.
+            others: Values of as many elements as its operand, which are stored with the elements.
         """
         writer, (x, *init) = self._writer, node.operands
         rows, length = x.shape[:-1], x.shape[-1]
@@ -305,9 +305,15 @@ class _Group:
         def element_of(row: Sequence[Position]) -> Element:
             def element(k: Position) -> tuple[Sequence[Stmt], Expr]:
                 inner = (*row, k)
-                written = writer.written([(v, inner) for v in (x, *stored)], {}, stored)
+                at = [self._positions.reshaped(inner, x.shape, v.shape) for v in others]
+                requests = [(x, inner), *zip(others, at, strict=True)]
+                written = writer.written(requests, {}, stored)
                 value, *rest = written.values
-                return [*written.body, *writer.stored_at(stored, inner, rest)], value
+                stores = (
+                    writer.stored_at({v: stored[v]}, place, [element])
+                    for v, place, element in zip(others, at, rest, strict=True)
+                )
+                return [*written.body, *chain.from_iterable(stores)], value
 
             return element
 

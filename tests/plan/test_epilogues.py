@@ -121,6 +121,16 @@ def test_what_reads_others_at_the_number_of_its_row_is_stored_with_it() -> None:
     assert set(step.reads) == {x, y}
 
 
+def test_kernels_one_after_the_other_are_stored_with_the_first_result() -> None:
+    x, y = array((M, N)), array((M,))
+    lowest = b.applied(ops.SIN, b.reduce(ops.MIN, x))
+    scaled = b.applied(ops.MUL, lowest, y)
+    column = b.applied(ops.COS, b.reshape(scaled, (M, 1)))
+    (step,) = plan(Graph((x, y), (scaled, column))).steps
+    assert set(step.writes) == {scaled, column}
+    assert set(step.reads) == {x, y}
+
+
 def test_what_reads_results_of_other_rows_is_a_step_of_its_own() -> None:
     x = array((M, N))
     total = b.reduce(ops.MAX, x)
