@@ -186,7 +186,7 @@ class _Planner:
         """Replaces each group and a reduction that reads the same arrays by one pass."""
         for node in [work for _, work in self._ordered if isinstance(work, Reduction)]:
             x = node.operands[0]
-            key = self._key_of_group(x.shape, self._level(x).own)
+            key = self._key_of_group(x.shape, self._level(base_of(x)).own)
             group = self._groups.get(key)
             both = None if group is None else self._beside(node, group)
             if both is None:
@@ -199,8 +199,10 @@ class _Planner:
             ]
 
     def _key_of_group(self, shape: Shape, level: int) -> tuple[Shape, int]:
-        """The key of the group of this shape, or else of one with as many elements."""
-        if (shape, level) in self._groups:
+        """The key of the group of this shape; for one axis, which may be the reshape of several,
+        else of one with as many elements.
+        """
+        if len(shape) > 1 or (shape, level) in self._groups:
             return shape, level
         count = sizes.product(shape)
         alike = (seen for seen, at in self._groups if at == level and sizes.product(seen) == count)

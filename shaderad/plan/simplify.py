@@ -10,7 +10,7 @@ recomputes values that exist outside of it, and must not be merged with them.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeGuard, cast
 
@@ -269,13 +269,14 @@ def joined_reductions(graph: Graph, read_limit: int) -> Graph:
 
 def _groups_of_reductions(graph: Graph, read_limit: int) -> Iterator[list[arrays.Reduce]]:
     """Groups of two or more independent reductions, each for one pass."""
-    levels, reads = _levels(graph.nodes), _reads(graph.nodes)
+    levels = _levels(graph.nodes)
     alike: defaultdict[tuple[Shape, int], list[arrays.Reduce]] = defaultdict(list)
     for node in filter(_is_joinable, graph.nodes):
         alike[node.operands[0].shape, levels[node.result]].append(node)
     if all(len(candidates) < 2 for candidates in alike.values()):
         return
     stored = stored_values(graph, read_limit)
+    reads = _reads(graph, stored)
     for candidates in alike.values():
         groups: list[_Joint] = []
         for node in candidates:
@@ -302,9 +303,9 @@ class _Joint:
     def takes(self, other: _Joint, read_limit: int) -> bool:
         """True if reductions of `other` read some of the same arrays, and one pass binds all."""
         is_alike = any(sizes.product(v.shape) != 1 for v in self.reads & other.reads)
-        most = max(read_limit, len(self.reads), len(other.reads))
         are_few = self.width + other.width <= _MOST_SCALARS
-        return is_alike and are_few and len(self.reads | other.reads) <= most
+        most = max(read_limit, _count(self.reads), _count(other.reads))
+        return is_alike and are_few and _count(self.reads | other.reads) <= most
 
     def add(self, other: _Joint) -> None:
         self.nodes += other.nodes
@@ -329,11 +330,19 @@ def _levels(graph: Sequence[Node]) -> Mapping[Value, int]:
     return levels
 
 
-def _reads(graph: Sequence[Node]) -> Mapping[Value, frozenset[Value]]:
-    """The stored values that each value is computed from, if all nodes are fused that can be."""
-    reads: dict[Value, frozenset[Value]] = {}
-    for node in graph:
-        parts = [reads.setdefault(v, frozenset({v})) for v in node.operands]
+def _reads(graph: Graph, stored: Collection[Value]) -> Mapping[Value, frozenset[Value]]:
+    """What each value is computed from, if all nodes are fused that can be: arrays that are read,
+    and those of `stored` that are computed again.
+    """
+    reads = {v: frozenset({v}) for v in graph.inputs}
+    for node in graph.nodes:
+        parts = frozenset[Value]().union(*(reads[v] for v in node.operands))
         for v in node.results:
-            reads[v] = frozenset[Value]().union(*parts) if is_fused_node(node) else frozenset({v})
+            own = frozenset({v}) if v in stored else frozenset[Value]()
+            reads[v] = parts | own if is_fused_node(node) else own
     return reads
+
+
+def _count(values: frozenset[Value]) -> int:
+    """The number of arrays that are read."""
+    return sum(v.producer is None or not is_fused_node(v.producer) for v in values)

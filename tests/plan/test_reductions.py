@@ -136,8 +136,36 @@ def test_gradients_are_those_of_differences_in_float64(
             assert gradient.numpy().flat[place] == pytest.approx(slope, rel=1e-3, abs=1e-4)
 
 
+def compared(x: Any, y: Any) -> Any:
+    """A loss of all elements; its cotangent has the axes of what it compares."""
+    return sad.mean((sad.tanh(x) - y[None, :]) ** 2)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_loss_and_its_cotangent_are_one_pass(shape: tuple[int, int], either: sad.Device) -> None:
+    if not shape[0]:
+        return
+    x, y = drawn(shape) / 30, drawn(shape[1:]) / 30
+    step = sad.graph(sad.value_and_grad(compared))
+    value, x_bar = step(x, y)
+    wide = np.tanh(x.astype(np.float64))
+    miss = wide - y
+    np.testing.assert_allclose(float(value), (miss**2).mean(), rtol=TOLERANCE)
+    exact = 2 * miss * (1 - wide**2) / x.size
+    np.testing.assert_allclose(x_bar.numpy(), exact, rtol=1e-3, atol=1e-6 / x.size)
+    if x.size > 1:
+        assert ", 1 step\n" in str(step.explain(x, y))
+
+
+def descended(x: Any, loss: Callable[[Any], Any]) -> Any:
+    value, x_bar = sad.value_and_grad(loss)(x)
+    return x - value * x_bar / 64
+
+
 CARRIED: dict[str, Callable[[Any], Any]] = {
     "sum, max": lambda x: x / sad.sum(x, axis=1, keepdims=True) + sad.max(x, axis=1, keepdims=True),
+    "loss and cotangent": lambda x: descended(x, lambda x: sad.sum(sad.tanh(x) ** 2)),
     "argmin, min": lambda x: x - sad.min(x) + sad.cast(sad.argmin(x), float) / 64,
 }
 

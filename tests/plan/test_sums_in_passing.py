@@ -56,6 +56,18 @@ def test_what_reads_nothing_in_common_stays_apart() -> None:
 def test_other_shapes_stay_apart() -> None:
     x, y = array((N,)), array((M,))
     assert set(steps_of((x, y), total(x), b.applied(ops.SIN, y))) == {RunKernel, RunPass}
+    x = array((M, N))
+    turned = b.reduce(ops.MAX, b.transpose(x, (1, 0)))
+    assert set(steps_of((x,), turned, b.applied(ops.SIN, x))) == {RunKernel, RunPass}
+
+
+def test_a_sum_of_all_elements_stores_arrays_of_several_axes() -> None:
+    x, y = array((M, N)), array((M, N))
+    difference = b.applied(ops.SUB, x, y)
+    flat = b.reshape(squared(difference), (sizes.multiply(M, N),))
+    found = planned((x, y), total(flat), difference)
+    (step,) = found.steps
+    assert set(step.writes) == {v for v, _ in found.outputs}
 
 
 def test_what_takes_elements_in_order_does_not_store_in_passing() -> None:
