@@ -331,8 +331,8 @@ def _levels(graph: Sequence[Node]) -> Mapping[Value, int]:
 
 
 def _reads(graph: Graph, stored: Collection[Value]) -> Mapping[Value, frozenset[Value]]:
-    """What each value is computed from, if all nodes are fused that can be: arrays that are read,
-    and those of `stored` that are computed again.
+    """The arrays that each value is computed from, if all nodes are fused that can be, and those of
+    `stored` that are computed again on the way.
     """
     reads = {v: frozenset({v}) for v in graph.inputs}
     for node in graph.nodes:

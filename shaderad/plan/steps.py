@@ -100,7 +100,7 @@ class RunPass:
 
     @property
     def results(self) -> tuple[Value, ...]:
-        """What the pass makes of rows, or of their elements."""
+        """The values that the pass makes of rows, or of their elements."""
         return self.node.results if self.epilogue is None else self.epilogue.values
 
     @property
