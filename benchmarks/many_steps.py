@@ -1,9 +1,10 @@
-"""Whole programs of many steps, as users write them, against JAX on the CPU.
+"""Whole programs of many steps, as users write them, against JAX and PyTorch on the CPU.
 
     python benchmarks/many_steps.py [--runtime wgpu slangpy] [--plan] [NAME ..]
 
 Each line comes from a process of its own. Inputs are resident, and each side waits for its result.
-Results are held against JAX's, which takes part where it is installed. Ratios are medians over
+Results are held against JAX's, which takes part where it is installed, and the loss of the training
+against PyTorch's. Ratios are medians over
 pairs that ran one after the other; the parabola is also held against a kernel by hand in registers,
 dispatched by raw slangpy, and the gradient of the sweeps against the sweeps alone. `--plan` prints
 the steps of ours.
@@ -23,6 +24,7 @@ from typing import Any, NamedTuple
 
 import jax_programs
 import numpy as np
+import torch_programs
 from programs import smoke as smoke_program
 from raw_slang import ByHand, Pass, RawSlang
 from timing import Floats, alternated, dispatch_count, median_ratio, on_each, relative_error
@@ -53,6 +55,8 @@ class Program(NamedTuple):
     by_hand: Callable[[], ByHand] | None = None
     part: Callable[..., Any] | None = None
     """A part of `ours` that serves as a side."""
+    torch: Callable[..., Callable[[], Any]] | None = None
+    """From the inputs a step by PyTorch, whose result is the first of `ours`."""
 
     def resident(self) -> list[Any]:
         """The inputs on the current device."""
@@ -179,7 +183,13 @@ def training(count: int = 128 * 128) -> Program:
         "square_weight": weight,
     }
     data = drawn(count, WIDTHS[0]), drawn(count, WIDTHS[-1], seed=4)
-    return Program(training_step, jax_programs.training, (*data, drawn_layers(pairs, 20), state))
+    return Program(
+        training_step,
+        jax_programs.training,
+        (*data, drawn_layers(pairs, 20), state),
+        {"torch": 3.0},
+        torch=torch_programs.training,
+    )
 
 
 # -- smoke --------------------------------------------------------------------------------------
@@ -396,6 +406,14 @@ def compared(program: Program, results: Any, sides: dict[str, Callable[[], Any]]
     if opponent is not None:
         errors.append(f"error {error_of(results, opponent.results()):.0e}")
         sides["JAX"] = opponent.step
+    if program.torch is not None:
+        if torch_programs.torch is None:
+            print("torch not here: `pip install torch` adds it")
+        else:
+            other = torch_programs.TorchProgram(program.torch, program.inputs)
+            first = next(leaves(results))
+            errors.append(f"torch {relative_error(first, other.first):.0e}")
+            sides["torch"] = other.step
     if program.by_hand is not None:
         hand = RawSlang(*program.by_hand())
         hand.step()

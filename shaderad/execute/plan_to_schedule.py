@@ -13,7 +13,9 @@ from shaderad.execute.schedule import Instruction, Move, Places, Schedule
 from shaderad.ir import arrays, sizes
 from shaderad.ir.types import Access
 from shaderad.lower.bindings import Mode, Role
+from shaderad.lower.passes.entries import result_name
 from shaderad.lower.passes.rows import INIT, RESULT, lower_reduce, lower_scan
+from shaderad.plan.reductions import ReduceFields
 from shaderad.plan.steps import CallKernel, Repeat, RepeatWhile, RunGroup, RunPass, RunTiles
 
 if TYPE_CHECKING:
@@ -98,12 +100,13 @@ def pass_step(step: RunPass, programs: PlanPrograms) -> KernelStep:
     work = step.producer
     values = {key: value for one in step.works for key, value in _read(one).items()}
     shapes = dict(entry for one in step.works for entry in one.shapes)
-    values[Role.OUTPUT, RESULT] = step.result
+    results = {result_name(RESULT, k): v for k, v in enumerate(step.results)}
+    values |= {(Role.OUTPUT, name): v for name, v in results.items()}
     values |= {(Role.OUTPUT, name): value for name, value in work.writes[1:]}
     if step.init is not None:
         values[Role.INPUT, INIT] = step.init
     shapes |= {name: (sizes.product(value.shape),) for (_, name), value in values.items()
-               if name in (RESULT, INIT)}  # fmt: skip
+               if name in results or name == INIT}  # fmt: skip
     scalars = frozenset(name for one in step.works for name in one.scalars)
     sized = tuple(size for one in step.works for size in one.sizes)
     choice = Choice(Mode.PRIMAL, work.bounds, "", frozenset(), scalars)
@@ -114,14 +117,16 @@ def pass_step(step: RunPass, programs: PlanPrograms) -> KernelStep:
 def lowered_passes(step: RunPass, variant: Variant) -> Passes:
     """The passes of `step`, lowered."""
     node, kernel, epilogue = step.node, step.producer.kernel, step.epilogue
-    function = None if epilogue is None else epilogue.function
-    if isinstance(node, arrays.Reduce):
+    functions = () if epilogue is None else epilogue.functions
+    reader = None if epilogue is None or epilogue.reader is None else epilogue.reader.kernel
+    if not isinstance(node, arrays.Scan):
         has_init = step.init is not None
-        return lower_reduce(kernel, node.op, variant, has_init=has_init, epilogue=function)
-    if epilogue is None or epilogue.reader is None:
-        return lower_scan(kernel, node.op, variant, function)
+        op = node.ops if isinstance(node, ReduceFields) else node.op
+        return lower_reduce(kernel, op, variant, functions, reader, has_init=has_init)
+    if epilogue is None:
+        return lower_scan(kernel, node.op, variant)
     return lower_scan(
-        kernel, node.op, variant, function, epilogue.reader.kernel,
+        kernel, node.op, variant, functions, reader,
         is_mirrored=epilogue.is_mirrored, is_exclusive=epilogue.is_exclusive,
     )  # fmt: skip
 

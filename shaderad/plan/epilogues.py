@@ -1,33 +1,39 @@
 """Elementwise work that follows reductions and scans -> their epilogues.
 
 An elementwise node that is the only reader of a result, such as one that selects a field of pairs,
-is stored in place of the result. So is a kernel that is the only reader of a scan of one row, if it
-reads element ``i``, or always ``i - 1``, and stores at ``i`` or at the mirror image of that: the
-kernel then needs no dispatch, and the scan no memory.
+is stored in place of the result. A kernel that reads the results of a reduction one by one, such as
+a division by the number of elements, is stored beside them, or in place of those that nothing else
+reads. So is a kernel that is the only reader of a scan of one row, if it reads element ``i``, or
+always ``i - 1``, and stores at ``i`` or at the mirror image of that. The kernel then needs no
+dispatch, and what it replaces no memory.
 Invariant: the same values are stored, and each of them after everything that it reads.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from shaderad.ir import arrays, nodes, walk
-from shaderad.ir.arrays import Graph, Value, operand_name
+from shaderad.ir import arrays, nodes, sizes, walk
+from shaderad.ir.arrays import Graph, Node, Value, operand_name
 from shaderad.ir.nodes import Expr, Function, Parameter
-from shaderad.ir.types import INT, Type, byte_count
+from shaderad.ir.sizes import Shape
+from shaderad.ir.types import INT, Type, byte_count, word_bytes
 from shaderad.plan.elements import View
 from shaderad.plan.kernels import IsStored, row_writer
-from shaderad.plan.positions import Indices, add, constant
+from shaderad.plan.positions import Indices, add, constant, number
 from shaderad.plan.statements import Written, may_report, write
 from shaderad.plan.steps import Epilogue, RunKernel, RunPass, Step
 from shaderad.plan.storage import is_fused_node
 from shaderad.rules import composing as c
+from shaderad.rules.arrays import building as b
 from shaderad.rules.expressions import in_order, substitute
 
 _TOTAL = "total"
 """The parameter of an epilogue that holds the result of the pass."""
+WORD = 4
+"""Bytes; threads that store less would share words."""
 
 
 def fused_onto_passes(graph: Graph) -> dict[Value, arrays.Elementwise]:
@@ -54,86 +60,206 @@ def _reads_a_pass(node: arrays.Elementwise) -> bool:
     return is_of_pass and is_smaller and not any(map(may_report, in_order(node.expr)))
 
 
+def followers(
+    graph: Graph,
+    sums: Iterable[Node],
+    stored: Collection[Value],
+    fits: Callable[[Node, arrays.Elementwise], bool],
+) -> dict[Node, list[arrays.Elementwise]]:
+    """The elementwise nodes after each of `sums` up to the last that can take its place: all that
+    reads the sum leads to it.
+
+    Args:
+        graph: The computation.
+        sums: Nodes with one result each.
+        stored: Values that have memory: nothing takes their place but that of a sum.
+        fits: True if an elementwise node can be stored in place of a sum.
+    """
+    readers: defaultdict[Value, set[Node]] = defaultdict(set)
+    for node in graph.nodes:
+        for v in node.operands:
+            readers[v].add(node)
+    place = {node: k for k, node in enumerate(graph.nodes)}
+    ends = {*graph.outputs, *stored}
+    by_sum: dict[Node, list[arrays.Elementwise]] = {}
+    taken: set[Node] = set()
+    for node in sums:
+        nodes: list[arrays.Elementwise] = []
+        count, value = 0, node.results[0]
+        unread = {value: readers[value]}
+        """Values, and their readers that are not among `nodes`."""
+        while value not in (ends if nodes else graph.outputs):
+            reader = min(set[Node]().union(*unread.values()), key=place.__getitem__)
+            if not isinstance(reader, arrays.Elementwise) or reader in taken:
+                break
+            nodes.append(reader)
+            value = reader.result
+            unread = {v: left for v, every in unread.items() if (left := every - {reader})}
+            if not unread:
+                if not fits(node, reader):
+                    break
+                count = len(nodes)
+            unread[value] = readers[value]
+        if count:
+            by_sum[node] = nodes[:count]
+            taken.update(nodes[:count])
+    return by_sum
+
+
 def epilogue_of(node: arrays.Elementwise) -> Epilogue:
     """The epilogue that computes `node`, which reads one result."""
     total = c.variable(_TOTAL, node.operands[0].element)
     names = map(operand_name, range(len(node.operands)))
     written = write([substitute(node.expr, dict.fromkeys(names, total))])
-    return Epilogue(node.result, _function(written, total.type, {}))
+    return Epilogue((node.result,), (_function(written, total.type, {}),))
 
 
 def with_epilogues(
-    steps: Sequence[Step], outputs: Sequence[Value], is_stored: IsStored, read_limit: int
+    steps: Sequence[Step], outputs: Iterable[Value], is_stored: IsStored, buffer_limit: int
 ) -> tuple[Step, ...]:
-    """`steps` with kernels fused onto the scans that they follow.
+    """`steps` with kernels fused onto the reductions and scans that they follow.
 
     Args:
         steps: A whole plan, in order.
         outputs: The stored values that the graph returns.
         is_stored: True for values that have memory.
-        read_limit: Values that a step may read.
+        buffer_limit: Values that a step may read and write.
     """
-    counts = Counter(v for step in steps for v in step.reads)
-    scans = {
-        step.result: step
-        for step in steps
-        if isinstance(step, RunPass)
-        and isinstance(step.node, arrays.Scan)
-        and counts[step.result] == 1
-        and step.result not in outputs
-    }
-    joined: list[Step] = []
+    counts = Counter(v for step in steps for v in set(step.reads))
+    counts.update(outputs)
+    fused: list[Step] = []
+    replaced: set[Value] = set()
+
+    def has_memory(v: Value) -> bool:
+        return v not in replaced and is_stored(v)
+
     for step in steps:
-        scan, fused = next(_fused(step, scans, is_stored, read_limit), (None, step))
-        if scan is not None:
-            # The scan runs where the kernel did: by then the values that both read are written.
-            joined.remove(scan)
-        joined.append(fused)
-    return tuple(joined)
+        passes = _passes_before(step, fused)
+        for place, producer in passes:
+            both = _fused(producer, step, counts, has_memory)
+            later = fused[place + 1 :]
+            if both is None or len(both.reads) + len(both.writes) > buffer_limit:
+                continue
+            if _needs(both, both):
+                continue
+            if not any(_needs(other, producer) for other in later):
+                # The pass runs where the kernel did: by then what both read is written.
+                fused[place:] = [*later, both]
+            elif not any(_needs(both, other) for other in later):
+                fused[place] = both
+            else:
+                continue
+            for old in (producer, step):
+                counts.subtract(set(old.reads))
+            counts.update(set(both.reads))
+            replaced.update(set(producer.results) - set(both.results))
+            break
+        else:
+            fused.append(step)
+    return tuple(fused)
+
+
+def _needs(step: Step, other: Step) -> bool:
+    """True if `step` reads what `other` writes."""
+    return not set(step.reads).isdisjoint(other.writes)
+
+
+def _passes_before(step: Step, steps: Sequence[Step]) -> list[tuple[int, RunPass]]:
+    """The passes whose results `step`, an elementwise kernel, reads, and their places."""
+    if not isinstance(step, RunKernel) or step.work.bounds != "unchecked":
+        return []
+    if any(v.producer is None or not is_fused_node(v.producer) for v in step.writes):
+        return []
+    return [
+        (place, producer)
+        for place, producer in enumerate(steps)
+        if isinstance(producer, RunPass)
+        and producer.producer.bounds == "unchecked"
+        and not set(step.reads).isdisjoint(producer.results)
+    ]
 
 
 def _fused(
-    step: Step, scans: Mapping[Value, RunPass], is_stored: IsStored, read_limit: int
-) -> Iterator[tuple[RunPass, RunPass]]:
-    """Scans that `step` reads, each with the scan that has `step` as its epilogue."""
-    if not isinstance(step, RunKernel) or len(step.writes) != 1:
-        return
-    (value,) = step.writes
-    if value.producer is None or not is_fused_node(value.producer):
-        return
-    for scan in (scans[v] for v in step.reads if v in scans):
-        shape = scan.result.shape
-        is_quiet = step.work.bounds == scan.producer.bounds == "unchecked"
-        if is_quiet and len(shape) == 1 and value.shape == shape == step.work.dim:
-            for is_mirrored in (False, True):
-                epilogue = _epilogue(value, scan, is_stored, is_mirrored=is_mirrored)
-                fused = replace(scan, epilogue=epilogue)
-                if epilogue is not None and len(fused.reads) <= read_limit:
-                    yield scan, fused
+    producer: RunPass, step: Step, counts: Mapping[Value, int], is_stored: IsStored
+) -> RunPass | None:
+    """The pass that also stores what `step` does; `None` where there is none."""
+    kept = tuple(v for v in producer.results if counts[v] > (v in step.reads))
+    values = (*kept, *step.writes)
+    rows = producer.node.result.shape
+    if not isinstance(producer.node, arrays.Scan):
+        epilogue = _reduced(producer, values, is_stored)
+    elif len(values) == 1 == len(rows) and values[0].shape == rows:
+        epilogue = _scanned(producer, values[0], is_stored)
+    else:
+        epilogue = None
+    return None if epilogue is None else replace(producer, epilogue=epilogue)
 
 
-def _epilogue(
-    value: Value, scan: RunPass, is_stored: IsStored, *, is_mirrored: bool
-) -> Epilogue | None:
-    computed = (value, scan.result)
-    writer = row_writer(value.shape, lambda v: v not in computed and is_stored(v), scan.producer)
-    total = c.variable(_TOTAL, scan.node.result.element)
-    places: set[Indices] = set()
-
-    def element(at: Indices, _: View | None) -> Expr:
-        places.add(at)
-        return total
-
-    writer.bind(scan.node.result, element)
-    results = writer.values([value], writer.mirrored if is_mirrored else writer.own)
-    is_exclusive = places == {(add(writer.own[0], constant(-1)),)}
-    if not is_exclusive and places != {writer.own}:
+def _reduced(step: RunPass, values: Sequence[Value], is_stored: IsStored) -> Epilogue | None:
+    """The epilogue of a reduction that stores `values`, if these read its result by number."""
+    node = step.node
+    count = sizes.product(node.result.shape)
+    if any(sizes.product(v.shape) != count or word_bytes(v.element) != WORD for v in values):
         return None
-    written = writer.written(results)
-    reader = writer.finish("epilogue", written.body, ())
-    uniforms = (*scan.producer.kernel.uniforms, *reader.kernel.uniforms)
-    types = {writer.index_names[0]: INT, **{u.name: u.type for u in uniforms}}
-    return Epilogue(value, _function(written, total.type, types), reader, is_mirrored, is_exclusive)
+    own = _Own(step, (count,), (*step.results, *values), is_stored)
+    written = [own.written(b.reshape(v, (count,)), f"t{k}_") for k, v in enumerate(values)]
+    if any(number(at, node.result.shape) != own.writer.own[0] for at in own.places):
+        return None
+    return own.epilogue(values, written)
+
+
+def _scanned(step: RunPass, value: Value, is_stored: IsStored) -> Epilogue | None:
+    """The epilogue of a scan of one row that stores `value` at its index, or at the mirrored one,
+    if it reads the scan at one place.
+    """
+    for is_mirrored in (False, True):
+        own = _Own(step, value.shape, (*step.results, value), is_stored)
+        at = own.writer.mirrored if is_mirrored else own.writer.own
+        written = own.written(value, "t", at)
+        is_exclusive = own.places == {(add(own.writer.own[0], constant(-1)),)}
+        if is_exclusive or own.places == {own.writer.own}:
+            epilogue = own.epilogue([value], [written])
+            return replace(epilogue, is_mirrored=is_mirrored, is_exclusive=is_exclusive)
+    return None
+
+
+class _Own:
+    """Writes what one thread makes of its result of a pass.
+
+    Args:
+        step: The pass.
+        shape: The one axis of its results.
+        computed: The values that have no memory here.
+        is_stored: True for values that have memory.
+    """
+
+    def __init__(
+        self, step: RunPass, shape: Shape, computed: Iterable[Value], is_stored: IsStored
+    ) -> None:
+        result = step.node.result
+        inside = frozenset((result, *computed))
+        self.places: set[Indices] = set()
+        """Where the result is read."""
+        self.writer = row_writer(shape, lambda v: v not in inside and is_stored(v), step.producer)
+        self._total = c.variable(_TOTAL, result.element)
+        self._uniforms = step.producer.kernel.uniforms
+        self.writer.bind(result, self._element)
+
+    def _element(self, at: Indices, _: View | None) -> Expr:
+        self.places.add(at)
+        return self._total
+
+    def written(self, value: Value, prefix: str, at: Indices | None = None) -> Written:
+        """Statements that compute an element of `value`."""
+        return self.writer.written(self.writer.values([value], at), prefix)
+
+    def epilogue(self, values: Sequence[Value], written: Sequence[Written]) -> Epilogue:
+        """The epilogue that stores `values`, which `written` computes."""
+        reader = self.writer.finish("epilogue", [s for w in written for s in w.body], ())
+        uniforms = (*self._uniforms, *reader.kernel.uniforms)
+        types = {self.writer.index_names[0]: INT, **{u.name: u.type for u in uniforms}}
+        functions = tuple(_function(w, self._total.type, types) for w in written)
+        return Epilogue(tuple(values), functions, reader)
 
 
 def _function(written: Written, total: Type, type_by_name: Mapping[str, Type]) -> Function:

@@ -20,6 +20,7 @@ from shaderad.ir.printer import expression_text
 from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import Access, byte_count
 from shaderad.plan.kernels import kernel_name
+from shaderad.plan.reductions import ops_of
 from shaderad.plan.steps import (
     CallKernel,
     Plan,
@@ -106,15 +107,17 @@ class _Text:
                 return f"while loop of at most {step.node.limit} iterations"
 
     def _pass(self, step: RunPass) -> str:
-        kind = "reduce" if isinstance(step.node, arrays.Reduce) else "scan"
+        node = step.node
+        is_scan = isinstance(node, arrays.Scan)
+        kind, ops = ("scan", (node.op,)) if is_scan else ("reduce", ops_of(node))
         name, epilogue = step.producer.kernel.name, step.epilogue
         is_read = name in ("input", "map_elements") and len(step.producer.reads) == 1
         fused = "" if is_read else f" of {name}"
         # An epilogue that reads nothing but the result of its pass is part of the pass.
         is_shown = epilogue is not None and epilogue.reader is not None
-        end = f", then {kernel_name(step.result)}" if is_shown else ""
-        over = self._shape(step.node.operands[0].shape)
-        return f"{kind} by {step.node.op.name}{fused}{end} over {over}"
+        end = f", then {kernel_name(step.results[-1])}" if is_shown else ""
+        by = ", ".join(dict.fromkeys(op.name for op in ops))
+        return f"{kind} by {by}{fused}{end} over {self._shape(node.operands[0].shape)}"
 
     # -- values ----------------------------------------------------------------------------
 

@@ -10,15 +10,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
 
 from shaderad.ir import arrays, nodes, ops, sizes
 from shaderad.ir.arrays import ArrayType, Value
-from shaderad.ir.nodes import Assign, Expr, Function, If, Stmt
+from shaderad.ir.nodes import Assign, Expr, If, Stmt
 from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import FLOAT, INT, Access, scalars
 from shaderad.plan.group_writer import THREADS, Effort, GroupWriter, NoGroup, Region
 from shaderad.plan.kernels import IsStored, Writer, write_kernel
 from shaderad.plan.positions import Indices, Position, add, constant, number, times
+from shaderad.plan.reductions import (
+    ReduceFields,
+    Reduction,
+    combined_elements,
+    has_neutral,
+    neutral_of,
+)
 from shaderad.plan.scatters import guarded
 from shaderad.plan.steps import Plan, Repeat, RunGroup, RunKernel, RunPass, RunTiles, Step
 from shaderad.plan.storage import is_fused_node
@@ -224,14 +233,14 @@ class _Group:
                 self._writer.compute([v for _, v in work.writes])
             case RunKernel():
                 self._scatter(step.writes[0])
-            case RunPass(node=arrays.Reduce() as node):
-                self._reduce(node, step.result, [v for _, v in step.producer.writes[1:]])
+            case RunPass(node=arrays.Reduce() | ReduceFields() as node):
+                self._reduce(node, step.results, [v for _, v in step.producer.writes[1:]])
             case RunPass(node=arrays.Scan() as node):
                 self._scan(node)
-                if step.result is not node.result:
-                    self._writer.compute([step.result])
+                if step.results != node.results:
+                    self._writer.compute(step.results)
             case RunTiles(total=Value(producer=arrays.Reduce() as node)):
-                self._reduce(node, step.writes[0], [])
+                self._reduce(node, step.writes, [])
             case _:
                 raise NoGroup
 
@@ -277,27 +286,34 @@ class _Group:
         for target in targets:
             writer.copy(result, target)
 
-    def _reduce(self, node: arrays.Reduce, result: Value, others: Sequence[Value]) -> None:
+    def _reduce(self, node: Reduction, results: Sequence[Value], others: Sequence[Value]) -> None:
         """Reduces rows in chunks, whose totals a second step combines.
 
         Args:
             node: The reduction.
-            result: The value to store: its result, or an elementwise function of that.
-            others: Values of the shape of its operand, which are stored with the elements.
+            results: The values to store: its result, or elementwise functions of that.
+            others: Values of as many elements as its operand, which are stored with the elements.
         """
         writer, (x, *init) = self._writer, node.operands
         rows, length = x.shape[:-1], x.shape[-1]
         part, chunks = self._chunks(x)
-        neutral = None if isinstance(node.op, Function) else c.neutral(node.op, x.element)
-        places = {v: writer.stored(v) for v in (*others, chunks, result)}
+        combine, empty = partial(combined_elements, node), neutral_of(node)
+        neutral = empty if has_neutral(node) else None
+        places = {v: writer.stored(v) for v in (*others, chunks, *results)}
         stored = {v: places[v] for v in others}
 
         def element_of(row: Sequence[Position]) -> Element:
             def element(k: Position) -> tuple[Sequence[Stmt], Expr]:
                 inner = (*row, k)
-                written = writer.written([(v, inner) for v in (x, *stored)], {}, stored)
+                at = [self._positions.reshaped(inner, x.shape, v.shape) for v in others]
+                requests = [(x, inner), *zip(others, at, strict=True)]
+                written = writer.written(requests, {}, stored)
                 value, *rest = written.values
-                return [*written.body, *writer.stored_at(stored, inner, rest)], value
+                stores = (
+                    writer.stored_at({v: stored[v]}, place, [element])
+                    for v, place, element in zip(others, at, rest, strict=True)
+                )
+                return [*written.body, *chain.from_iterable(stores)], value
 
             return element
 
@@ -305,15 +321,23 @@ class _Group:
             *row, chunk = at
             total = writer.local("total", x.element)
             run = self._part_of(element_of(row), chunk, part, length)
-            body = self._fold(node.op, total, run, neutral)
+            body = self._fold(combine, total, run, neutral)
             return [*body, *writer.stored_at({chunks: places[chunks]}, at, [total])]
 
         def result_of(at: Indices, run: _Run) -> list[Stmt]:
             start = writer.written([(v, at) for v in init])
             total = writer.local("total", x.element)
-            body = self._fold(node.op, total, run, start.values[0] if init else neutral)
+            body = self._fold(combine, total, run, start.values[0] if init else neutral)
+            if not init and neutral is None:
+                some = c.apply(ops.GT, run.stop, c.whole(0))
+                nothing = Assign(name=total.name, value=empty)
+                body = [If(condition=some, then=tuple(body), otherwise=(nothing,))]
             bound: dict[Value, Expr] = {node.result: total}
-            return [*start.body, *body, *writer.stores({result: places[result]}, at, bound)]
+            stores = (
+                writer.stores({v: places[v]}, self._positions.reshaped(at, rows, v.shape), bound)
+                for v in results
+            )
+            return [*start.body, *body, *chain.from_iterable(stores)]
 
         def of_chunks(at: Indices) -> list[Stmt]:
             return result_of(at, _Run(self._element_of(chunks, at), Position(), count))
@@ -337,12 +361,13 @@ class _Group:
         part, chunks = self._chunks(x)
         prefixes = Value(chunks.type)
         places = {v: writer.stored(v) for v in (chunks, prefixes, node.result)}
+        combine = partial(combined, node.op)
 
         def total_of_chunk(at: Indices) -> list[Stmt]:
             *row, chunk = at
             total = writer.local("total", x.element)
             run = self._part_of(self._element_of(x, row), chunk, part, x.shape[-1])
-            body = self._fold(node.op, total, run)
+            body = self._fold(combine, total, run)
             return [*body, *writer.stored_at({chunks: places[chunks]}, at, [total])]
 
         def keep(v: Value, row: Sequence[Position], total: nodes.Var) -> Kept:
@@ -351,7 +376,7 @@ class _Group:
         def prefixes_of_row(at: Indices) -> list[Stmt]:
             total = writer.local("total", x.element)
             run = _Run(self._element_of(chunks, at), Position(), self._length(chunks))
-            return self._fold(node.op, total, run, kept=keep(prefixes, at, total))
+            return self._fold(combine, total, run, kept=keep(prefixes, at, total))
 
         def elements(at: Indices) -> list[Stmt]:
             *row, chunk = at
@@ -361,14 +386,14 @@ class _Group:
 
             def begin(first: Expr) -> list[Stmt]:
                 is_later = c.apply(ops.GT, self._positions.expr(chunk), c.whole(0))
-                whole = combined(node.op, before.values[0], first)
+                whole = combine(before.values[0], first)
                 later = (*before.body, Assign(name=total.name, value=whole))
                 return [
                     Assign(name=total.name, value=first),
                     If(condition=is_later, then=later, otherwise=()),
                 ]
 
-            return self._fold(node.op, total, run, begin=begin, kept=keep(node.result, row, total))
+            return self._fold(combine, total, run, begin=begin, kept=keep(node.result, row, total))
 
         writer.each(chunks.shape, total_of_chunk, sizes.product(x.shape))
         writer.each(x.shape[:-1], prefixes_of_row, sizes.product(chunks.shape))
@@ -405,7 +430,7 @@ class _Group:
 
     def _fold(
         self,
-        op: arrays.Reducer,
+        combine: Callable[[Expr, Expr], Expr],
         total: nodes.Var,
         run: _Run,
         start: Expr | None = None,
@@ -416,7 +441,7 @@ class _Group:
         """Combines `start` and the elements of a run in order.
 
         Args:
-            op: The operator.
+            combine: The operator.
             total: The variable that holds the result.
             run: The elements, at least one where there is no `start`.
             start: What comes before them.
@@ -436,7 +461,7 @@ class _Group:
         k = self._writer.local("k", INT)
         position = self._positions.of(k)
         statements, value = run.element(position)
-        again = Assign(name=total.name, value=combined(op, total, value))
+        again = Assign(name=total.name, value=combine(total, value))
         inner = [*statements, again, *kept(position)]
         return [*body, _counted(k, self._positions.expr(first), run.stop, inner)]
 

@@ -8,27 +8,28 @@ values that steps of lower levels write.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from shaderad.diagnostics import error
-from shaderad.ir import arrays, ops
+from shaderad.ir import arrays, sizes
 from shaderad.ir.arrays import Graph, Node, Value
 from shaderad.ir.prints import printing_kernels, prints, silent
 from shaderad.ir.sizes import Shape
 from shaderad.ir.types import Access, byte_count, is_differentiable
 from shaderad.plan import scatters, sorting
 from shaderad.plan.elements import base_of
-from shaderad.plan.epilogues import epilogue_of, fused_onto_passes, with_epilogues
+from shaderad.plan.epilogues import epilogue_of, followers, fused_onto_passes, with_epilogues
 from shaderad.plan.groups import loop_in_group
 from shaderad.plan.kernels import PlanKernel, cluster
 from shaderad.plan.loops import loop_kernels, repeat, repeat_while
+from shaderad.plan.reductions import ReduceFields, Reduction, has_neutral
 from shaderad.plan.scatters import joined_scatters
-from shaderad.plan.simplify import exact_products, joined_sums, narrowed, simplified
+from shaderad.plan.simplify import exact_products, joined_reductions, narrowed, simplified
 from shaderad.plan.steps import CallKernel, Epilogue, Plan, RunKernel, RunPass, RunTiles, Step
 from shaderad.plan.storage import is_fused_node, stored_values
 from shaderad.plan.tiles import has_tiles, tiles_of
+from shaderad.rules.arrays import building as b
 from shaderad.rules.nodes import PushedKernel
 
 PORTABLE_BUFFER_LIMIT = 8
@@ -51,7 +52,7 @@ def plan(graph: Graph, buffer_limit: int = PORTABLE_BUFFER_LIMIT, depth: int = 0
     """
     graph = exact_products(simplified(narrowed(graph, buffer_limit - UNREAD_BUFFERS)))
     graph = joined_scatters(graph, buffer_limit - UNREAD_BUFFERS)
-    graph = joined_sums(graph, buffer_limit - 1 - PASS_BUFFERS)
+    graph = joined_reductions(graph, buffer_limit - 1 - PASS_BUFFERS)
     return _Planner(graph, buffer_limit, depth).run()
 
 
@@ -98,13 +99,13 @@ class _Planner:
                 self._place_fused(node, node.result)
             elif node not in self._read_after:
                 self._place_step(node)
-        self._fuse_sums_with_groups()
+        self._fuse_reductions_with_groups()
         self._ordered.sort(key=lambda entry: entry[0])
         outputs = tuple((base_of(v), v.shape) for v in self._graph.outputs)
         steps = [step for _, work in self._ordered for step in self._steps(work)]
         stored = [v for v, _ in outputs]
-        read_limit = self._buffer_limit - PASS_BUFFERS
-        steps = with_epilogues(steps, stored, self._is_stored, read_limit)
+        limit = self._buffer_limit - PASS_BUFFERS + 1
+        steps = with_epilogues(steps, stored, self._is_stored, limit)
         return Plan(inputs=self._graph.inputs, outputs=outputs, steps=steps)
 
     def _with_fused(self, stored: frozenset[Value]) -> frozenset[Value]:
@@ -112,52 +113,28 @@ class _Planner:
         return (stored - self._fused.keys()) | {node.result for node in self._fused.values()}
 
     def _fuse_onto_tiles(self) -> None:
-        """Lets elementwise nodes that follow a sum over tiles, such as a bias or a mask, take its
-        place in memory; each is the only reader of the one before.
+        """Lets elementwise nodes that follow a sum over tiles, such as a bias, an activation or a
+        mask, take its place in memory.
         """
-        readers: defaultdict[Value, dict[Node, None]] = defaultdict(dict)
-        for node in self._graph.nodes:
-            for v in node.operands:
-                readers[v][node] = None
-        taken: set[Node] = set()
-        for node in self._graph.nodes:
-            if not isinstance(node, arrays.Reduce) or node.result in self._fused:
-                continue
-            if has_tiles(node, self._is_stored):
-                chain = self._followers(node, readers, taken)
-                if chain:
-                    inside = {node.result, *(link.result for link in chain)}
-                    others = (v for link in chain for v in link.operands if v not in inside)
-                    self._fused[node.result] = chain[-1]
-                    self._read_after[node] = tuple(others)
-                    taken.update(chain)
+        sums = (
+            node
+            for node in self._graph.nodes
+            if isinstance(node, arrays.Reduce) and node.result not in self._fused
+            if has_tiles(node, self._is_stored)
+        )
+        for node, nodes in followers(self._graph, sums, self._stored, self._fits_tiles).items():
+            inside = {node.result, *(link.result for link in nodes)}
+            others = (v for link in nodes for v in link.operands if v not in inside)
+            self._fused[node.result] = nodes[-1]
+            self._read_after[node] = tuple(others)
 
-    def _followers(
-        self, node: arrays.Reduce, readers: Mapping[Value, Collection[Node]], taken: set[Node]
-    ) -> list[arrays.Elementwise]:
-        """The elementwise nodes after a sum over tiles up to one that the tiles can store."""
-        elements = self._cluster(node.operands, frozenset())
-        chain: list[arrays.Elementwise] = []
-        value = node.result
-        while value not in self._graph.outputs and not (chain and value in self._stored):
-            match [*readers[value]]:
-                case [arrays.Elementwise() as reader] if reader not in taken and self._fits_tiles(
-                    node, elements, reader
-                ):
-                    chain.append(reader)
-                    value = reader.result
-                case _:
-                    break
-        return chain
-
-    def _fits_tiles(
-        self, node: arrays.Reduce, elements: PlanKernel, last: arrays.Elementwise
-    ) -> bool:
-        """True if the tiles of a sum of `elements` can store `last` in its place."""
-        if byte_count(last.result.element) > byte_count(node.result.element):
+    def _fits_tiles(self, node: Node, last: arrays.Elementwise) -> bool:
+        """True if the tiles of a sum can store `last` in its place."""
+        if byte_count(last.result.element) > byte_count(node.results[0].element):
             return False
+        elements = self._cluster(node.operands, frozenset())
         work = self._cluster([last.result], frozenset([last.result]))
-        reads = {v for _, v in (*work.reads, *elements.reads)} - {node.result}
+        reads = {v for _, v in (*work.reads, *elements.reads)} - {node.results[0]}
         return work.bounds == "unchecked" and len(reads) + TILES_WRITE <= self._buffer_limit
 
     def _place_epilogue(self, node: Node) -> None:
@@ -205,10 +182,11 @@ class _Planner:
             self._ordered.append((level, self._groups[key]))
         self._groups[key].append(value)
 
-    def _fuse_sums_with_groups(self) -> None:
-        """Replaces each group and a sum that reads the same arrays by one pass."""
-        for node in [work for _, work in self._ordered if isinstance(work, arrays.Reduce)]:
-            key = (node.operands[0].shape, self._level(node.operands[0]).own)
+    def _fuse_reductions_with_groups(self) -> None:
+        """Replaces each group and a reduction that reads the same arrays by one pass."""
+        for node in [work for _, work in self._ordered if isinstance(work, Reduction)]:
+            x = node.operands[0]
+            key = self._key_of_group(x.shape, self._level(base_of(x)).own)
             group = self._groups.get(key)
             both = None if group is None else self._beside(node, group)
             if both is None:
@@ -220,24 +198,37 @@ class _Planner:
                 if work is not node
             ]
 
-    def _beside(self, node: arrays.Reduce, group: list[Value]) -> RunPass | None:
-        """The pass of the sum `node` that also stores `group`.
+    def _key_of_group(self, shape: Shape, level: int) -> tuple[Shape, int]:
+        """The key of the group of this shape; for one axis, which may be the reshape of several,
+        else of one with as many elements.
+        """
+        if len(shape) > 1 or (shape, level) in self._groups:
+            return shape, level
+        count = sizes.product(shape)
+        alike = (seen for seen, at in self._groups if at == level and sizes.product(seen) == count)
+        return next(alike, shape), level
+
+    def _beside(self, node: Reduction, group: list[Value]) -> RunPass | None:
+        """The pass of the reduction `node` that also stores `group`, element by element.
 
         `None` if they read no array in common, or would bind too many.
         """
         x, *init = node.operands
         # If the order of elements counts, a thread takes a run of them: stores would lie far apart.
-        if init or node.op != ops.ADD or node in self._read_after:
+        if init or not has_neutral(node) or node in self._read_after:
             return None
+        seen = [b.reshape(v, x.shape) for v in group]
         elements, stored, both = (
-            self._cluster(values, frozenset(group)) for values in ([x], group, [x, *group])
+            self._cluster(values, frozenset(group)) for values in ([x], seen, [x, *seen])
         )
         read = {v for _, v in elements.reads if v.shape}
         if read.isdisjoint(v for _, v in stored.reads):
             return None
         if len(both.reads) + len(group) + PASS_BUFFERS > self._buffer_limit:
             return None
-        return RunPass(node, both, None, self._epilogue(node))
+        (name, _), *others = both.writes
+        named = ((other, v) for (other, _), v in zip(others, group, strict=True))
+        return RunPass(node, replace(both, writes=((name, x), *named)), None, self._epilogue(node))
 
     def _cluster(self, values: Sequence[Value], inside: frozenset[Value]) -> PlanKernel:
         """The kernel of `values`, which computes stored values `inside` instead of reading them."""
@@ -257,7 +248,7 @@ class _Planner:
                 return self._kernels(work)
             case arrays.Loop() | arrays.WhileLoop():
                 return self._loop(work)
-            case arrays.Reduce() | arrays.Scan():
+            case arrays.Reduce() | ReduceFields() | arrays.Scan():
                 return self._pass(work)
             case arrays.KernelCall() | arrays.KernelPull() | arrays.KernelPush():
                 return [self._call(work)]
@@ -278,7 +269,7 @@ class _Planner:
         written = TILES_WRITE if isinstance(step, RunTiles) else len(step.writes)
         return len(step.reads) + written <= self._buffer_limit
 
-    def _pass(self, node: arrays.Reduce | arrays.Scan) -> list[Step]:
+    def _pass(self, node: Reduction | arrays.Scan) -> list[Step]:
         """A pass that computes its elements, or a kernel that stores them and a pass over these.
 
         The latter where the former would bind too many buffers.
@@ -296,9 +287,7 @@ class _Planner:
         work = cluster([fused.result], lambda v: v.producer is None or v in kept)
         return [*self._pass_alone(node, None), RunKernel(work)]
 
-    def _pass_alone(
-        self, node: arrays.Reduce | arrays.Scan, epilogue: Epilogue | None
-    ) -> list[Step]:
+    def _pass_alone(self, node: Reduction | arrays.Scan, epilogue: Epilogue | None) -> list[Step]:
         x, *init = node.operands
         first = base_of(init[0]) if init else None
         work = cluster([x], self._is_stored)
@@ -307,7 +296,7 @@ class _Planner:
         stored = cluster([x], lambda v: v is x or self._is_stored(v))
         return [RunKernel(work), RunPass(node, stored, first, epilogue)]
 
-    def _epilogue(self, node: arrays.Reduce | arrays.Scan) -> Epilogue | None:
+    def _epilogue(self, node: Reduction | arrays.Scan) -> Epilogue | None:
         fused = self._fused.get(node.result)
         return None if fused is None else epilogue_of(fused)
 

@@ -2,27 +2,28 @@
 
 Planning calls these passes in this order: `narrowed` packs operands beyond the binding limit into
 structs; `simplified` merges equal nodes, inlines subgraphs, and expands sorts and searches;
-`exact_products` compensates the rounding of long products; `joined_sums` computes sums of one
-length in one pass. Equal nodes are merged before subgraphs are inlined: a checkpoint recomputes
-values that exist outside of it, and must not be merged with them.
+`exact_products` compensates the rounding of long products; `joined_reductions` computes reductions
+of one shape in one pass. Equal nodes are merged before subgraphs are inlined: a checkpoint
+recomputes values that exist outside of it, and must not be merged with them.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
-from itertools import chain
-from typing import Any, cast
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeGuard, cast
 
-from shaderad.ir import arrays, ops
+from shaderad.ir import arrays, ops, sizes
 from shaderad.ir.arrays import Graph, Node, Value, operand_name
 from shaderad.ir.nodes import Expr, Function
 from shaderad.ir.sizes import Shape
-from shaderad.ir.types import FLOAT, Scalar, Struct, Type, Vector
+from shaderad.ir.types import BOOL, FLOAT, INT, UINT, Struct, leaves
+from shaderad.plan.reductions import joined
 from shaderad.plan.scatters import is_atomic, summed
 from shaderad.plan.sorting import extreme_by_reduction, sort_in_rounds
-from shaderad.plan.storage import is_fused_node
+from shaderad.plan.storage import is_fused_node, stored_values
+from shaderad.plan.tiles import has_tiles
 from shaderad.rules import composing as c
 from shaderad.rules.arrays import building as b
 from shaderad.rules.arrays import convolutions, scan_operators
@@ -225,107 +226,123 @@ def _multiply(t: Struct) -> Function:
     return scan_operators.operator("multiply", left, right, c.construct(t, parts))
 
 
-# -- joined sums ------------------------------------------------------------------------------
+# -- joined reductions --------------------------------------------------------------------------
 
+_MOST_SCALARS = 8
+"""Scalars of the elements of joined reductions, which a thread holds in registers."""
 _WIDEST = 4
-"""Components of the widest vector."""
+"""Scalars of an element that is joined with others."""
 
 
-def joined_sums(graph: Graph, read_limit: int) -> Graph:
-    """Joins sums over one axis of the same length into sums of vectors, one pass each.
+def joined_reductions(graph: Graph, read_limit: int) -> Graph:
+    """Joins reductions of arrays of one shape that read an array in common, one pass each.
 
-    A loss and its gradients by numbers are such sums: joined, they read their inputs once, and
-    store no intermediate array. Joined sums do not depend on one another.
+    A loss and its gradients by numbers are such, and minima with their positions: joined, they
+    read their inputs once, and store no intermediate array. Sums over tiles stay apart. Joined
+    reductions do not depend on one another.
 
     Args:
         graph: The computation.
-        read_limit: Values that a joined pass may read, unless one of its sums alone reads more.
+        read_limit: Values that a joined pass may read, unless one of its reductions reads more.
     """
-    groups = list(_sum_groups(graph.nodes, read_limit))
+    groups = list(_groups_of_reductions(graph, read_limit))
     if not groups:
         return graph
-    group_of = {node: group for group in groups for node in group}
+    group_of: dict[Node, list[arrays.Reduce]] = {node: g for g in groups for node in g}
     levels = _levels(graph.nodes)
     value_of: dict[Value, Value] = {v: v for v in graph.inputs}
-    # Within a level sums come first: nodes that read them may feed the sums of the next level.
-    for node in sorted(graph.nodes, key=lambda n: (levels[n.results[0]], not _is_sum(n))):
+    # Within a level reductions come first: nodes that read them may feed those of the next level.
+    for node in sorted(graph.nodes, key=lambda n: (levels[n.results[0]], not _is_joinable(n))):
         if node.results[0] in value_of:
             continue
         if node in group_of:
             group = group_of[node]
-            sums = _joined([value_of[summed.operands[0]] for summed in group])
-            value_of.update(zip((summed.result for summed in group), sums, strict=True))
+            elements = tuple(value_of[one.operands[0]] for one in group)
+            value_of.update(
+                zip((one.result for one in group), joined(group, elements), strict=True)
+            )
         else:
             rebuilt = arrays.with_operands(node, tuple(value_of[v] for v in node.operands))
             value_of.update(zip(node.results, rebuilt.results, strict=True))
     return Graph(graph.inputs, tuple(value_of[v] for v in graph.outputs))
 
 
-def _sum_groups(graph: Sequence[Node], read_limit: int) -> Iterator[list[Node]]:
-    """Groups of two or more independent sums, each for one pass."""
-    levels, reads = _levels(graph), _reads(graph)
-    alike: defaultdict[tuple[Shape, int], list[Node]] = defaultdict(list)
-    for node in graph:
-        if _is_sum(node):
-            alike[node.operands[0].shape, levels[node.results[0]]].append(node)
+def _groups_of_reductions(graph: Graph, read_limit: int) -> Iterator[list[arrays.Reduce]]:
+    """Groups of two or more independent reductions, each for one pass."""
+    levels = _levels(graph.nodes)
+    alike: defaultdict[tuple[Shape, int], list[arrays.Reduce]] = defaultdict(list)
+    for node in filter(_is_joinable, graph.nodes):
+        alike[node.operands[0].shape, levels[node.result]].append(node)
+    if all(len(candidates) < 2 for candidates in alike.values()):
+        return
+    stored = stored_values(graph, read_limit)
+    reads = _reads(graph, stored)
     for candidates in alike.values():
-        group: list[Node] = []
+        groups: list[_Joint] = []
         for node in candidates:
-            operands = [member.operands[0] for member in (*group, node)]
-            width = sum(_width(x.element) for x in operands)
-            read = frozenset[Value]().union(*(reads[x] for x in operands))
-            most = max(read_limit, *(len(reads[x]) for x in operands))
-            if width > _WIDEST or len(read) > most:
-                if len(group) > 1:
-                    yield group
-                group = []
-            group.append(node)
-        if len(group) > 1:
-            yield group
+            if has_tiles(node, lambda v: v.producer is None or v in stored):
+                continue
+            one = _Joint([node], reads[node.operands[0]], len(leaves(node.result.element)))
+            both = next((g for g in groups if g.takes(one, read_limit)), None)
+            if both is None:
+                groups.append(one)
+            else:
+                both.add(one)
+        yield from (group.nodes for group in groups if len(group.nodes) > 1)
 
 
-def _is_sum(node: Node) -> bool:
-    """True if `node` sums all elements of an array of 32-bit floats or vectors of them."""
-    if not isinstance(node, arrays.Reduce) or node.op != ops.ADD:
+@dataclass
+class _Joint:
+    """Reductions that one pass can compute."""
+
+    nodes: list[arrays.Reduce]
+    reads: frozenset[Value]
+    width: int
+    """The scalars of an element."""
+
+    def takes(self, other: _Joint, read_limit: int) -> bool:
+        """True if reductions of `other` read some of the same arrays, and one pass binds all."""
+        is_alike = any(sizes.product(v.shape) != 1 for v in self.reads & other.reads)
+        are_few = self.width + other.width <= _MOST_SCALARS
+        most = max(read_limit, _count(self.reads), _count(other.reads))
+        return is_alike and are_few and _count(self.reads | other.reads) <= most
+
+    def add(self, other: _Joint) -> None:
+        self.nodes += other.nodes
+        self.reads |= other.reads
+        self.width += other.width
+
+
+def _is_joinable(node: Node) -> TypeGuard[arrays.Reduce]:
+    """True if `node` reduces rows of 32-bit scalars, or structs of few, from their first one."""
+    if not isinstance(node, arrays.Reduce) or len(node.operands) > 1:
         return False
-    x, *init = node.operands
-    return not init and len(x.shape) == 1 and _width(x.element) > 0
-
-
-def _width(t: Type) -> int:
-    if isinstance(t, Vector):
-        return t.count if t.element == FLOAT else 0
-    return int(t == FLOAT)
+    parts = [leaf.scalar for leaf in leaves(node.result.element)]
+    return len(parts) <= _WIDEST and all(s in (FLOAT, INT, UINT, BOOL) for s in parts)
 
 
 def _levels(graph: Sequence[Node]) -> Mapping[Value, int]:
-    """The number of sums in the longest chain that leads to each value."""
+    """The number of such reductions in the longest chain that leads to each value."""
     levels: dict[Value, int] = {}
     for node in graph:
-        level = max((levels.get(v, 0) for v in node.operands), default=0) + _is_sum(node)
+        level = max((levels.get(v, 0) for v in node.operands), default=0) + _is_joinable(node)
         levels.update(dict.fromkeys(node.results, level))
     return levels
 
 
-def _reads(graph: Sequence[Node]) -> Mapping[Value, frozenset[Value]]:
-    """The stored values that each value is computed from, if all nodes are fused that can be."""
-    reads: dict[Value, frozenset[Value]] = {}
-    for node in graph:
-        parts = [reads.setdefault(v, frozenset({v})) for v in node.operands]
+def _reads(graph: Graph, stored: Collection[Value]) -> Mapping[Value, frozenset[Value]]:
+    """The arrays that each value is computed from, if all nodes are fused that can be, and those of
+    `stored` that are computed again on the way.
+    """
+    reads = {v: frozenset({v}) for v in graph.inputs}
+    for node in graph.nodes:
+        parts = frozenset[Value]().union(*(reads[v] for v in node.operands))
         for v in node.results:
-            reads[v] = frozenset[Value]().union(*parts) if is_fused_node(node) else frozenset({v})
+            own = frozenset({v}) if v in stored else frozenset[Value]()
+            reads[v] = parts | own if is_fused_node(node) else own
     return reads
 
 
-def _joined(values: Sequence[Value]) -> list[Value]:
-    """The sum of each of `values`, as components of one sum of vectors."""
-    packed = Vector(FLOAT, sum(_width(v.element) for v in values))
-    scalars = b.composed(lambda x: c.construct(packed, [*chain(*map(c.components, x))]), values)
-    total = b.reduce(ops.ADD, scalars)
-    parts = c.components(c.variable("total", packed))
-    sums: list[Value] = []
-    for v in values:
-        own, parts = parts[: _width(v.element)], parts[_width(v.element) :]
-        sum_of_v = own[0] if isinstance(v.element, Scalar) else c.construct(v.element, own)
-        sums.append(b.elementwise(sum_of_v, {"total": total}, total.shape))
-    return sums
+def _count(values: frozenset[Value]) -> int:
+    """The number of arrays that are read."""
+    return sum(v.producer is None or not is_fused_node(v.producer) for v in values)

@@ -13,6 +13,7 @@ from shaderad.ir.arrays import Value
 from shaderad.ir.nodes import Function
 from shaderad.ir.sizes import Shape, Size
 from shaderad.plan.kernels import PlanKernel
+from shaderad.plan.reductions import Reduction
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,23 +57,24 @@ class CallKernel:
 class Epilogue:
     """Elementwise work fused onto a reduction or scan."""
 
-    value: Value
-    """The value that is stored in place of the results."""
-    function: Function
-    """Takes a result; in a scan of one row also its index and uniforms, by name."""
+    values: tuple[Value, ...]
+    """The values that are stored in place of the results; a scan has one."""
+    functions: tuple[Function, ...]
+    """Each takes a result, and, unless there are several rows of a scan, its index and uniforms,
+    by name."""
     reader: PlanKernel | None = None
     """A kernel without outputs that binds what `function` reads and the producer does not."""
     is_mirrored: bool = False
     """True if the value for index ``i`` of ``n`` is stored at ``n - 1 - i``."""
     is_exclusive: bool = False
-    """True if `function` takes the result before its index, undefined at index 0."""
+    """True if the function takes the result before its index, undefined at index 0."""
 
 
 @dataclass(frozen=True, eq=False)
 class RunPass:
     """A reduction or scan of the rows that a producer computes."""
 
-    node: arrays.Reduce | arrays.Scan
+    node: Reduction | arrays.Scan
     producer: PlanKernel
     """The kernel whose first Out is the element; a reduction stores the others. It is never
     dispatched by itself."""
@@ -97,12 +99,13 @@ class RunPass:
         return self.node.operands[0].shape
 
     @property
-    def result(self) -> Value:
-        return self.node.result if self.epilogue is None else self.epilogue.value
+    def results(self) -> tuple[Value, ...]:
+        """The values that the pass makes of rows, or of their elements."""
+        return self.node.results if self.epilogue is None else self.epilogue.values
 
     @property
     def writes(self) -> tuple[Value, ...]:
-        return (self.result, *(v for _, v in self.producer.writes[1:]))
+        return (*self.results, *(v for _, v in self.producer.writes[1:]))
 
 
 @dataclass(frozen=True, eq=False)

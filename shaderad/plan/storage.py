@@ -13,6 +13,7 @@ from collections.abc import Hashable, Iterable
 from shaderad.ir import arrays, nodes, ops
 from shaderad.ir.arrays import Graph, Node, Value
 from shaderad.plan.elements import FUSED, base_of
+from shaderad.plan.reductions import ReduceFields
 from shaderad.plan.sorting import MergedRuns
 from shaderad.rules.arrays import building as b
 from shaderad.rules.expressions import in_order
@@ -51,7 +52,7 @@ def in_memory(node: Node) -> tuple[Value, ...]:
             return node.operands[1:]
         case arrays.ScatterAdd():
             return () if b.is_zero(node.operands[0]) else node.operands[:1]
-        case arrays.Scan() | arrays.LastWriter():
+        case arrays.Scan() | arrays.LastWriter() | ReduceFields():
             return ()
         case _:
             return node.operands

@@ -18,7 +18,7 @@ from shaderad.rules import composing as c
 from shaderad.rules.arrays import building as b
 from tests.array_check import array
 
-N = sizes.symbol("n")
+M, N = sizes.symbol("m"), sizes.symbol("n")
 LENGTHS = (0, 1, 2, 300, 2048, 2049, 2300, 100_003)
 
 
@@ -69,7 +69,7 @@ def test_a_scan_that_others_read_too_is_stored() -> None:
     scanned = b.scan(ops.ADD, x)
     product = b.applied(ops.MUL, scanned, x)
     assert steps_of(x, product, scanned) == [RunPass, RunKernel]
-    assert steps_of(x, product, b.reduce(ops.MAX, scanned)) == [RunPass, RunKernel, RunPass]
+    assert steps_of(x, product, b.reduce(ops.MAX, scanned)) == [RunPass, RunPass]
 
 
 def test_a_scatter_of_what_was_scanned_is_not() -> None:
@@ -103,14 +103,61 @@ def test_what_only_one_node_reads_is_stored_as_that_node_makes_it() -> None:
     assert step.writes == (halved,)
 
 
-def test_what_others_read_too_is_stored_as_it_is() -> None:
+def test_what_others_read_too_is_stored_beside_it() -> None:
     x = array((N,))
     total = b.reduce(ops.ADD, x)
-    found = plan(Graph((x,), (b.applied(ops.SIN, total), total)))
-    assert [type(step.writes[0].producer) for step in found.steps] == [
-        arrays.Reduce,
-        arrays.Elementwise,
+    sine = b.applied(ops.SIN, total)
+    (step,) = plan(Graph((x,), (sine, total))).steps
+    assert step.writes == (total, sine)
+
+
+def test_what_reads_others_at_the_number_of_its_row_is_stored_with_it() -> None:
+    x, y = array((M, N)), array((M, 1))
+    total = b.reduce(ops.MAX, x)
+    scaled = b.applied(ops.MUL, b.reshape(total, (M, 1)), y)
+    found = plan(Graph((x, y), (scaled,)))
+    (step,) = found.steps
+    assert step.writes == (scaled,)
+    assert set(step.reads) == {x, y}
+
+
+def test_kernels_one_after_the_other_are_stored_with_the_first_result() -> None:
+    x, y = array((M, N)), array((M,))
+    lowest = b.applied(ops.SIN, b.reduce(ops.MIN, x))
+    scaled = b.applied(ops.MUL, lowest, y)
+    column = b.applied(ops.COS, b.reshape(scaled, (M, 1)))
+    (step,) = plan(Graph((x, y), (scaled, column))).steps
+    assert set(step.writes) == {scaled, column}
+    assert set(step.reads) == {x, y}
+
+
+def test_what_reads_results_of_other_rows_is_a_step_of_its_own() -> None:
+    x = array((M, N))
+    total = b.reduce(ops.MAX, x)
+    assert steps_of(x, b.applied(ops.MUL, total, b.reverse(total))) == [RunPass, RunKernel]
+    assert steps_of(x, b.applied(ops.SIN, b.broadcast(total, (M, N), (0,)))) == [
+        RunPass,
+        RunKernel,
     ]
+
+
+def test_what_reads_a_value_that_the_pass_stores_comes_after_it() -> None:
+    x = array((1,))
+    sine = b.applied(ops.SIN, x)
+    total = b.reshape(b.reduce(ops.ADD, b.applied(ops.COS, x)), (1,))
+    difference = b.applied(ops.SUB, total, sine)
+    for step in plan(Graph((x,), (sine, difference))).steps:
+        assert set(step.reads).isdisjoint(step.writes)
+
+
+def test_a_result_that_comes_before_what_a_kernel_needs_is_stored_by_the_kernel_s_place() -> None:
+    x = array((M, N))
+    total = b.reduce(ops.MAX, x)
+    moved = b.applied(ops.SUB, x, b.broadcast(total, (M, N), (0,)))
+    rest = b.reduce(ops.MAX, b.applied(ops.EXP, moved))
+    found = plan(Graph((x,), (b.applied(ops.ADD, total, rest),)))
+    assert [type(step) for step in found.steps] == [RunPass, RunPass]
+    assert found.steps[0].writes == (total,)
 
 
 def test_scans_of_the_same_elements_are_steps_of_their_own() -> None:

@@ -85,9 +85,9 @@ def test_equal_nodes_are_one() -> None:
 
 def test_a_checkpoint_is_computed_again() -> None:
     x = array((N,))
-    body = Graph((inner := array((N,)),), (b.reduce(ops.ADD, inner),))
+    body = Graph((inner := array((N,)),), (b.scan(ops.ADD, inner),))
     again = arrays.Subgraph(operands=(x,), body=body).result
-    found = plan(Graph((x,), (b.reduce(ops.ADD, x), again)))
+    found = plan(Graph((x,), (b.scan(ops.ADD, x), again)))
     assert len(found.steps) == 2
 
 

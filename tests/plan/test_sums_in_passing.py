@@ -1,4 +1,4 @@
-"""A pass that sums elements stores arrays of their shape that read the same."""
+"""A reduction that takes elements in any order stores arrays of their shape that read the same."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 import shaderad as sad
 from shaderad import float2
-from shaderad.ir import ops, sizes
+from shaderad.ir import arrays, ops, sizes
 from shaderad.ir.arrays import Graph, Value
 from shaderad.plan.planning import plan
 from shaderad.plan.steps import Plan, RunKernel, RunPass
@@ -56,12 +56,26 @@ def test_what_reads_nothing_in_common_stays_apart() -> None:
 def test_other_shapes_stay_apart() -> None:
     x, y = array((N,)), array((M,))
     assert set(steps_of((x, y), total(x), b.applied(ops.SIN, y))) == {RunKernel, RunPass}
+    x = array((M, N))
+    turned = b.reduce(ops.MAX, b.transpose(x, (1, 0)))
+    assert set(steps_of((x,), turned, b.applied(ops.SIN, x))) == {RunKernel, RunPass}
 
 
-def test_only_sums_store_in_passing() -> None:
+def test_a_sum_of_all_elements_stores_arrays_of_several_axes() -> None:
+    x, y = array((M, N)), array((M, N))
+    difference = b.applied(ops.SUB, x, y)
+    flat = b.reshape(squared(difference), (sizes.multiply(M, N),))
+    found = planned((x, y), total(flat), difference)
+    (step,) = found.steps
+    assert set(step.writes) == {v for v, _ in found.outputs}
+
+
+def test_what_takes_elements_in_order_does_not_store_in_passing() -> None:
     x = array((N,))
     lowest = b.reduce(ops.MIN, x)
-    assert set(steps_of((x,), lowest, b.applied(ops.SIN, x))) == {RunKernel, RunPass}
+    assert steps_of((x,), lowest, b.applied(ops.SIN, x)) == [RunPass]
+    first = arrays.ArgExtreme(operands=(x,), kind="min").result
+    assert set(steps_of((x,), first, b.applied(ops.SIN, x))) == {RunKernel, RunPass}
 
 
 def test_what_needs_the_sum_comes_after_it() -> None:

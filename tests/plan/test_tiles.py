@@ -108,6 +108,21 @@ def test_a_bias_and_an_activation_are_stored_in_its_place() -> None:
     assert kinds(hidden) == ["RunTiles"]
 
 
+def test_what_reads_the_sum_twice_is_stored_in_its_place() -> None:
+    z, residual = layer(array((N, K)), array((K, M)), array((M,))), array((N, M))
+    positive = b.where(b.applied(ops.LE, z, b.zeros(z.type)), b.zeros(z.type), z)
+    assert kinds(positive) == ["RunTiles"]
+    assert kinds(b.applied(ops.ADD, positive, residual)) == ["RunTiles"]
+    assert kinds(b.applied(ops.MUL, b.applied(ops.SIN, z), b.applied(ops.COS, z))) == ["RunTiles"]
+
+
+def test_values_that_do_not_lead_to_one_are_computed_from_the_sum() -> None:
+    z = product(array((N, K)), array((K, M)))
+    assert kinds(b.applied(ops.SIN, z), b.applied(ops.COS, z)) == ["RunTiles", "RunKernel"]
+    moved = b.reverse(b.applied(ops.COS, z))
+    assert kinds(b.applied(ops.MUL, b.applied(ops.SIN, z), moved)) == ["RunTiles", "RunKernel"]
+
+
 def test_a_result_with_two_readers_is_stored_itself() -> None:
     z = product(array((N, K)), array((K, M)))
     (shared,) = {len(s.writes) for s in steps_of(z, b.applied(ops.TANH, z))[:1]}
@@ -134,9 +149,9 @@ def without_tiles() -> Graph:
     return Graph((x, y, bias, t), (b.applied(ops.TANH, b.applied(ops.ADD, total, t)),))
 
 
-def test_a_sum_that_loses_its_tiles_keeps_its_epilogue_apart() -> None:
+def test_a_sum_that_loses_its_tiles_keeps_its_epilogue() -> None:
     steps = [type(step).__name__ for step in plan(without_tiles()).steps]
-    assert steps == ["RunTiles", "RunPass", "RunKernel"]
+    assert steps == ["RunTiles", "RunPass"]
 
 
 @pytest.mark.parametrize("shape", [(0, 5, 3), (5, 0, 3), (5, 3, 0), (0, 0, 0), (3, 2, 2)])

@@ -7,7 +7,7 @@ tells how elements are computed, combined and stored; the entry point calls the 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import ClassVar
@@ -66,6 +66,11 @@ def runs_of(producer: Kernel, functions: tuple[Function, ...], state: Type) -> s
     return "BlockRuns" if is_short and len(leaves(state)) <= _FEW else "SingleRuns"
 
 
+def result_name(stem: str, position: int) -> str:
+    """The array of the results that an epilogue makes, by its position."""
+    return f"{stem}_{position}" if position else stem
+
+
 @dataclass(frozen=True, slots=True)
 class Operator:
     """An associative operator on values of one type."""
@@ -76,15 +81,36 @@ class Operator:
     combine: Function
     neutral: Expr
     """The result of an empty row; zero for functions, whose rows may not be empty."""
+    is_commutative: bool = False
+    """True if elements may be combined in any order."""
 
 
-def operator_of(op: Reducer, t: Type) -> Operator:
-    """`op` on elements of type `t`."""
+def operator_of(op: Reducer | Sequence[Reducer], t: Type) -> Operator:
+    """`op` on elements of type `t`: one operator, or one for each field of `t`."""
+    if isinstance(op, Sequence):
+        assert isinstance(t, Struct)
+        return _by_field(
+            [operator_of(one, part) for one, (_, part) in zip(op, t.fields, strict=True)], t
+        )
     if isinstance(op, Function):
         return Operator(op.name, t, op, c.zero(t))
     left, right = c.variable("left", t), c.variable("right", t)
     value = _sum(left, right) if op == ops.ADD else c.apply(op, left, right)
-    return Operator(op.name, t, binary_function(op.name, t, value), c.neutral(op, t))
+    combine = binary_function(op.name, t, value)
+    return Operator(op.name, t, combine, c.neutral(op, t), is_commutative=True)
+
+
+def _by_field(operators: Sequence[Operator], t: Struct) -> Operator:
+    left, right = c.variable("left", t), c.variable("right", t)
+    values = [
+        Call(type=o.state, function=o.combine, args=(c.field(left, name), c.field(right, name)))
+        for o, (name, _) in zip(operators, t.fields, strict=True)
+    ]
+    name = "_and_".join(dict.fromkeys(o.name for o in operators))
+    combine = binary_function(name, t, c.construct(t, values))
+    neutral = c.construct(t, [o.neutral for o in operators])
+    is_commutative = all(o.is_commutative for o in operators)
+    return Operator(name, t, combine, neutral, is_commutative=is_commutative)
 
 
 def _sum(a: Expr, b: Expr) -> Expr:
@@ -118,8 +144,11 @@ class PassEntry(ABC):
     """The size that each word holds (lower/passes/rows.py)."""
     start: str = ""
     """The array of initial values: one a row, or the prefix of each chunk; empty for none."""
-    epilogue: Function | None = None
-    """A function of each result, its index and uniforms by name, whose value is stored."""
+    result: str
+    """The array of results: one a row for a reduction, one an element for a scan."""
+    epilogues: tuple[Function, ...] = ()
+    """Functions of each result, its index and uniforms by name, whose values are stored in place
+    of it."""
     own_uniforms: frozenset[str] = frozenset()
     """Uniforms that the entry point reads and elements do not."""
     struct: ClassVar[str]
@@ -137,24 +166,32 @@ class PassEntry(ABC):
 
     @property
     def _after(self) -> Block:
-        """The call of the epilogue, at the Index of the elements."""
-        f = self.epilogue
-        if f is None:
+        """The calls of the epilogues, for what a window accesses."""
+        zero = c.zero(self.operator.state)
+        calls = [
+            Call(type=f.result, function=f, args=(zero, *self._arguments(f.parameters[1:])))
+            for f in self.epilogues
+        ]
+        if not calls:
             return ()
-        names = [c.variable(p.name, p.type) for p in f.parameters[1:]]
-        total = c.zero(self.operator.state)
-        return (Return(value=Call(type=f.result, function=f, args=(total, *names))),)
+        results = Struct("results", tuple((f"result{k}", e.type) for k, e in enumerate(calls)))
+        return (Return(value=c.construct(results, calls)),)
+
+    @abstractmethod
+    def _arguments(self, parameters: Sequence[Parameter]) -> list[Expr]:
+        """The index and the uniforms of an epilogue, as far as the elements' kernel has them."""
 
     @property
     def called(self) -> tuple[Function, ...]:
         """The functions that every result goes through."""
-        combine = self.operator.combine
-        return (combine,) if self.epilogue is None else (combine, self.epilogue)
+        return (self.operator.combine, *self.epilogues)
 
     @property
-    def stored(self) -> Type:
-        """The type of stored results."""
-        return self.operator.state if self.epilogue is None else self.epilogue.result
+    def stored(self) -> dict[str, Type]:
+        """The arrays of results, and their types of elements."""
+        if not self.epilogues:
+            return {self.result: self.operator.state}
+        return {result_name(self.result, k): f.result for k, f in enumerate(self.epilogues)}
 
     def note_needs(self, entry: EntryScope) -> None:
         """Binds the uniforms and arrays of the pass; writes its functions."""
@@ -272,11 +309,14 @@ class Fold:
         state = self._around.operator.state
         return self.entry.loaded(Role.INPUT, self._around.start, state, number)
 
-    def result(self, value: str, number: str) -> str:
-        """The text of the epilogue of a result."""
-        epilogue = self._around.epilogue
-        if epilogue is None:
-            return value
+    def store_results(self, at: str, value: str, number: str) -> list[str]:
+        """The statements that store at `at` what is made of the result `value` of `number`."""
+        stored, epilogues = self._around.stored, self._around.epilogues
+        values = [self._after(f, value, number) for f in epilogues] or [value]
+        return [self.store(*array, at, v) for array, v in zip(stored.items(), values, strict=True)]
+
+    def _after(self, epilogue: Function, value: str, number: str) -> str:
+        """The text of an epilogue of a result."""
         uniforms = {u.name: u for u in self.entry.kernel.uniforms}
         arguments = [
             self.entry.uniform(uniforms[p.name]) if p.name in uniforms else f"int({number})"
@@ -294,8 +334,6 @@ class ReductionEntry(PassEntry):
     """A reduction of rows, or of the totals of their chunks."""
 
     struct, interface, function = "Reduction", "IReduction", "reduce"
-    result: str
-    """The array of results, one a row."""
     totals: str = ""
     """The array of chunk totals, for rows of several chunks."""
     is_commutative: bool = False
@@ -305,30 +343,32 @@ class ReductionEntry(PassEntry):
     def reaches(self) -> dict[str, Reach | None]:
         # Of several chunks only the totals are stored.
         teams = Reach(sizes.symbol(FIRST_ITEM), sizes.subtract(sizes.symbol(END_ITEM), 1))
-        return dict.fromkeys((self.result, self.totals, self.start), teams)
+        return dict.fromkeys((*self.stored, self.totals, self.start), teams)
+
+    def _arguments(self, parameters: Sequence[Parameter]) -> list[Expr]:
+        # The number of a row is no index of an element: an epilogue may read any of its arrays.
+        return [c.variable(f"any {p.name}", p.type) for p in parameters]
 
     def written(self, entry: EntryScope) -> dict[str, Type]:
-        written = {self.result: self.stored}
-        written |= {self.totals: self.operator.state} if self.totals else {}
-        return written | {b.name: b.type.element for b in entry.own[1:]}
+        totals = {self.totals: self.operator.state} if self.totals else {}
+        return self.stored | totals | {b.name: b.type.element for b in entry.own[1:]}
 
     def write_results(self, fold: Fold) -> None:
         piece = fold.entry.piece
         if self.is_commutative:
             piece.add("override static bool isCommutative() { return true; }")
         value = f"{fold.combine}({fold.start('team')}, total)" if self.start else "total"
-        store = fold.store(self.result, self.stored, "team", fold.result(value, "team"))
+        stores = fold.store_results("team", value, "team")
         piece.open(f"static void write(uint team, {fold.state} total)")
         if self.totals:
             store_total = fold.store(self.totals, self.operator.state, "team", "total")
             piece.guarded(f"if ({fold.size('chunk_count')} > 1)", store_total)
-            piece.guarded("else", store)
+            piece.guarded("else", *stores)
         else:
-            piece.add(store)
+            piece.add(*stores)
         piece.close()
-        value = fold.result(self._start(fold), "team")
-        text = fold.store(self.result, self.stored, "team", value)
-        piece.add(f"static void writeEmpty(uint team) {{ {text} }}")
+        stores = fold.store_results("team", self._start(fold), "team")
+        piece.add(f"static void writeEmpty(uint team) {{ {' '.join(stores)} }}")
 
     def _start(self, fold: Fold) -> str:
         if self.start:
@@ -341,7 +381,6 @@ class ScanEntry(PassEntry):
     """A scan of rows."""
 
     struct, interface, function = "Scan", "IScan", "scan"
-    result: str
     is_mirrored: bool = False
     """True if the only row is stored from its end."""
     is_exclusive: bool = False
@@ -351,10 +390,13 @@ class ScanEntry(PassEntry):
     def reaches(self) -> dict[str, Reach | None]:
         last = sizes.subtract(sizes.symbol(f"{self.result}.0"), 1)
         mirrored = Reach(sizes.subtract(last, OWN.high), sizes.subtract(last, OWN.low))
-        return {self.result: mirrored if self.is_mirrored else OWN}
+        return dict.fromkeys(self.stored, mirrored if self.is_mirrored else OWN)
+
+    def _arguments(self, parameters: Sequence[Parameter]) -> list[Expr]:
+        return [c.variable(p.name, p.type) for p in parameters]
 
     def written(self, entry: EntryScope) -> dict[str, Type]:
-        return {self.result: self.stored}
+        return self.stored
 
     def write_results(self, fold: Fold) -> None:
         piece = fold.entry.piece
@@ -364,5 +406,5 @@ class ScanEntry(PassEntry):
         if self.is_exclusive:
             fold.runs = "ExclusiveRuns"
         number = f"({fold.size('row_length')} - 1 - number)" if self.is_mirrored else "number"
-        store = fold.store(self.result, self.stored, number, fold.result("value", "number"))
-        piece.add(f"static void write(uint number, {fold.state} value) {{ {store} }}")
+        stores = fold.store_results(number, "value", "number")
+        piece.add(f"static void write(uint number, {fold.state} value) {{ {' '.join(stores)} }}")

@@ -6,10 +6,10 @@ size words. The host evaluates them for each call: a program is the same for all
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from shaderad.ir import ops, sizes
+from shaderad.ir import sizes
 from shaderad.ir.arrays import Reducer
 from shaderad.ir.nodes import (
     Buffer,
@@ -106,21 +106,24 @@ class Passes:
 
 def lower_reduce(
     producer: Kernel,
-    op: Reducer,
+    op: Reducer | Sequence[Reducer],
     variant: Variant,
+    epilogues: tuple[Function, ...] = (),
+    reader: Kernel | None = None,
     *,
     has_init: bool = False,
-    epilogue: Function | None = None,
 ) -> Passes:
     """The passes that reduce the last axis of the elements of `producer`.
 
     Args:
         producer: Its Outs are written at its own index, and have the shape of the dispatch. The
             first is the element; others are stored.
-        op: The associative operator.
+        op: The associative operator; if elements are structs, there may be one for each field.
         variant: The variant of all passes.
+        epilogues: Functions of each result, its number and uniforms, by name, which are stored in
+            place of it: see `result_name`.
+        reader: A kernel without outputs whose parameters `epilogues` read besides the producer's.
         has_init: True if the reduction of each row starts from `INIT`.
-        epilogue: A function of each result, applied before the result is stored.
     """
     operator = operator_of(op, _element_of(producer))
     cut, width, formulas = _cut_of(operator.state, variant), width_of(operator.state), Formulas()
@@ -132,13 +135,16 @@ def lower_reduce(
         result=RESULT,
         totals=TOTALS,
         start=INIT if has_init else "",
-        epilogue=epilogue,
-        is_commutative=op == ops.ADD,
+        epilogues=epilogues,
+        own_uniforms=_own_uniforms(reader),
+        is_commutative=operator.is_commutative,
     )
-    last = replace(first, words=rows.words, totals="")
+    kernel = _with_parameters(producer, reader)
+    read = _with_parameters(_read_totals(operator), _parameters_of(epilogues, kernel))
+    last = replace(first, words=rows.words, totals="", own_uniforms=_own_uniforms(read))
     steps = (
-        _around(producer, first, variant, chunks, 1),
-        _over_totals(last, variant, rows, chunks.are_several),
+        _around(kernel, first, variant, chunks, 1),
+        _over_totals(read, last, variant, rows, chunks.are_several),
     )
     return Passes(steps, (Scratch(TOTALS, operator.state, chunks.team_count),), formulas)
 
@@ -147,7 +153,7 @@ def lower_scan(
     producer: Kernel,
     op: Reducer,
     variant: Variant,
-    epilogue: Function | None = None,
+    epilogues: tuple[Function, ...] = (),
     reader: Kernel | None = None,
     *,
     is_mirrored: bool = False,
@@ -160,11 +166,11 @@ def lower_scan(
         producer: As for `lower_reduce`.
         op: The associative operator.
         variant: The variant of all passes.
-        epilogue: A function of each result, applied before the result is stored; if there is one
-            row, it may also take the index and uniforms, by name.
-        reader: A kernel without outputs whose parameters `epilogue` reads besides the producer's.
+        epilogues: At most one function of each result, applied before the result is stored; if
+            there is one row, it may also take the index and uniforms, by name.
+        reader: A kernel without outputs whose parameters `epilogues` read besides the producer's.
         is_mirrored: True if the only row is stored from its end.
-        is_exclusive: True if `epilogue` takes the result before its index, undefined at index 0.
+        is_exclusive: True if the epilogue takes the result before its index, undefined at index 0.
     """
     operator = operator_of(op, _element_of(producer))
     cut, width, formulas = _cut_of(operator.state, variant), width_of(operator.state), Formulas()
@@ -174,38 +180,60 @@ def lower_scan(
         words=chunks.words,
         result=RESULT,
         start=CHUNK_PREFIXES,
-        epilogue=epilogue,
-        own_uniforms=frozenset(u.name for u in reader.uniforms) if reader else frozenset(),
+        epilogues=epilogues,
+        own_uniforms=_own_uniforms(reader),
         is_mirrored=is_mirrored,
         is_exclusive=is_exclusive,
     )
-    kernel = producer
-    if reader is not None:
-        kernel = replace(
-            producer,
-            parameters=producer.parameters + reader.parameters,
-            buffers=producer.buffers + reader.buffers,
-            uniforms=producer.uniforms + reader.uniforms,
-        )
     rows = _rows_of_chunks(formulas, "middle_", cut, width)
     totals = ReductionEntry(operator=operator, words=chunks.words, result=TOTALS)
     prefixes = ScanEntry(operator=operator, words=rows.words, result=CHUNK_PREFIXES)
     several = chunks.are_several
     steps = (
         _around(producer, totals, variant, chunks, several),
-        _over_totals(prefixes, variant, rows, several),
-        _around(kernel, last, variant, chunks, sizes.symbol(LENGTH)),
+        _over_totals(_read_totals(operator), prefixes, variant, rows, several),
+        _around(_with_parameters(producer, reader), last, variant, chunks, sizes.symbol(LENGTH)),
     )
     names = (TOTALS, CHUNK_PREFIXES)
     scratch = tuple(Scratch(name, operator.state, chunks.team_count) for name in names)
     return Passes(steps, scratch, formulas)
 
 
-def _over_totals(entry: PassEntry, variant: Variant, rows: Chunks, is_needed: Size) -> Pass:
-    """A pass whose elements are the chunk totals."""
+def _over_totals(
+    read: Kernel, entry: PassEntry, variant: Variant, rows: Chunks, is_needed: Size
+) -> Pass:
+    """A pass whose elements are the chunk totals, as `read` computes them."""
+    uniforms = variant.device_uniforms & _own_uniforms(read)
     # Scratch is read in bounds, and was checked when it was written.
-    unchecked = replace(variant, bounds="unchecked", checks="", device_uniforms=frozenset())
-    return _around(_read_totals(entry.operator), entry, unchecked, rows, is_needed)
+    unchecked = replace(variant, bounds="unchecked", checks="", device_uniforms=uniforms)
+    return _around(read, entry, unchecked, rows, is_needed)
+
+
+def _own_uniforms(reader: Kernel | None) -> frozenset[str]:
+    return frozenset(u.name for u in reader.uniforms) if reader else frozenset()
+
+
+def _with_parameters(kernel: Kernel, reader: Kernel | None) -> Kernel:
+    """`kernel` with the parameters of `reader` besides its own."""
+    if reader is None:
+        return kernel
+    return replace(
+        kernel,
+        parameters=kernel.parameters + reader.parameters,
+        buffers=kernel.buffers + reader.buffers,
+        uniforms=kernel.uniforms + reader.uniforms,
+    )
+
+
+def _parameters_of(functions: Sequence[Function], kernel: Kernel) -> Kernel:
+    """`kernel` with the parameters that `functions` read."""
+    names = {name for f in functions for name in (*f.buffers, *(p.name for p in f.parameters))}
+    return replace(
+        kernel,
+        parameters=tuple(p for p in kernel.parameters if p.name in names),
+        buffers=tuple(b for b in kernel.buffers if b.name in names),
+        uniforms=tuple(u for u in kernel.uniforms if u.name in names),
+    )
 
 
 def _element_of(producer: Kernel) -> Type:

@@ -58,11 +58,16 @@ class Piece:
         """Adds `lines` in braces under `head`."""
         self.add(head, "{", *lines, "}")
 
-    def guarded(self, head: str, text: str) -> None:
-        """Adds an if, else or loop, whose only statement is `text`."""
+    def guarded(self, head: str, *statements: str) -> None:
+        """Adds an if, else or loop of one-line statements; braces enclose several."""
+        if len(statements) > 1:
+            self.open(head)
+            self.add(*statements)
+            self.close()
+            return
         self.add(head)
         self._depth += 1
-        self.add(text)
+        self.add(*statements)
         self._depth -= 1
 
     def call(self, head: str, arguments: Sequence[str]) -> None:
