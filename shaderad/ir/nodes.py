@@ -197,7 +197,7 @@ class QuadLane(Expr):
 
 @dataclass(frozen=True, kw_only=True)
 class OfQuad(Expr):
-    """What `value` is in thread `lane` of the quad, all threads of which evaluate it."""
+    """The `value` of thread `lane` of the quad; all four threads evaluate it."""
 
     value: Expr
     lane: int
