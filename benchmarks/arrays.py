@@ -2,9 +2,11 @@
 
     python benchmarks/arrays.py [--runtime wgpu slangpy] [NAME ..]
 
-Inputs are resident, and each side waits for its result. By hand are the tilings of `products.py`,
-dispatched by raw slangpy; a product without one stands alone, and JAX takes part where it is
-installed. Ratios are medians over pairs that ran one after the other.
+Inputs are resident, and each side waits for its result. By hand are the kernels of `products.py`,
+dispatched by raw slangpy: the best tilings, and a thread a result. Where a product is as long as
+its matrix, bytes count: those of the matrix in a second, against those that the driver reads and
+writes in a second when it copies the matrix. JAX takes part where it is installed. Ratios are
+medians over pairs that ran one after the other.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import products
 from jax_opponent import jax_network
-from raw_slang import ByHand, RawSlang
+from raw_slang import ByHand, RawCopy, RawSlang
 from timing import Floats, alternated, median_ratio, on_each, relative_error
 
 import shaderad as sad
@@ -40,20 +42,41 @@ class Product(NamedTuple):
 
     shapes: tuple[tuple[int, ...], tuple[int, ...]]
     by_hand: Callable[[Floats, Floats], ByHand] | None = products.product
+    """The tiling."""
     ours: Callable[[Any, Any], Any] = plain
+    is_beside_threads: bool = False
+    """True if a kernel with a thread a result takes part."""
+    is_beside_copy: bool = False
+    """True if a copy of the matrix does."""
 
     def exact(self, x: Floats, y: Floats) -> Floats:
         left = x.astype(np.float64)
         return (left.T if self.ours is transposed else left) @ y.astype(np.float64)
 
+    def others(self, x: Floats, y: Floats, exact: Floats) -> dict[str, Callable[[], None]]:
+        """What the product is compared with, once each has given the right result."""
+        kernels = {"by hand": self.by_hand} if self.by_hand is not None else {}
+        if self.is_beside_threads:
+            kernels[THREADS] = products.thread_a_result
+        sides: dict[str, Callable[[], None]] = {}
+        for name, kernel in kernels.items():
+            hand = RawSlang(*kernel(x, y))
+            hand.step()
+            assert relative_error(hand.found("z"), exact) < 1e-5
+            sides[name] = hand.step
+        if self.is_beside_copy:
+            sides[COPY] = RawCopy(y).step
+        return sides
 
+
+THREADS, COPY = "a thread a result", "a copy"
 PRODUCTS = {
     "512^3": Product(((512, 512), (512, 512))),
     "65536x32x32": Product(((POINTS, 32), (32, 32))),
     "32x65536x32": Product(((POINTS, 32), (POINTS, 32)), products.transposed_product, transposed),
-    "1024^3": Product(((1024, 1024), (1024, 1024))),
-    "64 of 64^3": Product(((64, 64, 64), (64, 64, 64)), None),
-    "1x4096x4096": Product(((1, 4096), (4096, 4096)), None),
+    "1024^3": Product(((1024, 1024), (1024, 1024)), is_beside_threads=True),
+    "64 of 64^3": Product(((64, 64, 64), (64, 64, 64)), None, is_beside_threads=True),
+    "1x4096x4096": Product(((1, 4096), (4096, 4096)), None, is_beside_copy=True),
 }
 NETWORK = "network"
 
@@ -74,17 +97,18 @@ def run_product(name: str, runtime: str) -> None:
             graph(*given)
             device.synchronize()
 
-        sides: dict[str, Callable[[], None]] = {"ours": step}
-        if product.by_hand is not None:
-            hand = RawSlang(*product.by_hand(x, y))
-            hand.step()
-            assert relative_error(hand.found("z"), exact) < 1e-5
-            sides["by hand"] = hand.step
+        sides = {"ours": step, **product.others(x, y, exact)}
         error = relative_error(graph(*given).numpy(), exact)
         times = alternated(sides, ROUNDS)
     count = x.size // exact.shape[-2] if product.ours is transposed else x.shape[-1]
     rate = 2e-6 * exact.size * count / statistics.median(times["ours"])
-    report(name, runtime, times, f"{rate:5.1f} GFLOP/s   error {error:.0e}")
+    text = f"{rate:5.1f} GFLOP/s   error {error:.0e}"
+    if copies := times.pop(COPY, None):
+        rates = [1e-6 * y.nbytes * count / statistics.median(one)
+                 for count, one in ((1, times["ours"]), (2, copies))]  # fmt: skip
+        share = 0.5 * median_ratio(copies, times["ours"])
+        text += f"   {rates[0]:.1f} GB/s, {share:.2f}x of a copy's {rates[1]:.1f} GB/s"
+    report(name, runtime, times, text)
 
 
 # -- a network ----------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 Lanes lie along columns, four adjacent ones each; a wave's lanes load eight elements of a row of
 the left matrix, which the others read by broadcast. Sizes are constants, multiples of the tiles;
-waves have eight lanes.
+waves have eight lanes. Beside them stands the plain kernel, in which a thread computes a result.
 """
 
 from __future__ import annotations
@@ -80,3 +80,26 @@ void main(uint3 g : SV_GroupID, uint column : SV_GroupIndex)
 }}"""
     arrays = {"x": x, "y": y, "z": np.zeros((m, n), np.float32)}
     return ByHand([Pass(text, PARTS * (m // ROWS) * group, arrays)], arrays, ("z",))
+
+
+def thread_a_result(x: Floats, y: Floats) -> ByHand:
+    """``x @ y``, also of batches; the number of results is a multiple of 64."""
+    *batch, m, k = x.shape
+    n, count = y.shape[-1], int(np.prod(batch)) * m * y.shape[-1]
+    text = f"""
+[[vk::binding(0, 0)]] StructuredBuffer<float> x;
+[[vk::binding(1, 0)]] StructuredBuffer<float> y;
+[[vk::binding(2, 0)]] RWStructuredBuffer<float> z;
+
+[shader("compute")]
+[numthreads(64, 1, 1)]
+void main(uint3 thread : SV_DispatchThreadID)
+{{
+    uint row = thread.x / {n}, column = thread.x % {n};
+    uint first = row / {m} * {k * n} + column;
+    float sum = 0.0;
+    for (uint i = 0; i < {k}; i++) sum = mad(x[row * {k} + i], y[first + i * {n}], sum);
+    z[thread.x] = sum;
+}}"""
+    arrays = {"x": x, "y": y, "z": np.zeros((*batch, m, n), np.float32)}
+    return ByHand([Pass(text, count, arrays)], arrays, ())

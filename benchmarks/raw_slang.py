@@ -57,10 +57,10 @@ class RawSlang:
         """
         import slangpy as spy
 
-        self._device = spy.create_device(type=spy.DeviceType.vulkan)
+        self.device = spy.create_device(type=spy.DeviceType.vulkan)
         self._shapes = {name: data.shape for name, data in arrays.items()}
         self._added_to = added_to
-        self._buffers = {name: self._buffer(data) for name, data in arrays.items()}
+        self.buffers = {name: self._buffer(data) for name, data in arrays.items()}
         self._passes = [self._made(f"pass_{k}", one) for k, one in enumerate(passes)]
 
     def _buffer(self, data: Floats) -> Any:
@@ -69,29 +69,45 @@ class RawSlang:
         usage = spy.BufferUsage
         flags = usage.shader_resource | usage.unordered_access
         flags |= usage.copy_source | usage.copy_destination
-        return self._device.create_buffer(
+        return self.device.create_buffer(
             element_count=data.size, struct_size=4, usage=flags, data=data.ravel()
         )
 
     def _made(self, name: str, one: Pass) -> tuple[Any, dict[str, Any], list[int]]:
         """The kernel, what it is given, and its threads."""
-        module = self._device.load_module_from_source(name, one.text)
-        program = self._device.link_program([module], [module.entry_point("main")])
-        bound = {key: self._buffers[key] for key in one.buffers}
+        module = self.device.load_module_from_source(name, one.text)
+        program = self.device.link_program([module], [module.entry_point("main")])
+        bound = {key: self.buffers[key] for key in one.buffers}
         given = {**bound, "parameters": dict(one.parameters)} if one.parameters else bound
-        return self._device.create_compute_kernel(program), given, [one.threads, 1, 1]
+        return self.device.create_compute_kernel(program), given, [one.threads, 1, 1]
 
     def step(self) -> None:
         """One gradient: zero what is added to, dispatch, wait."""
-        encoder = self._device.create_command_encoder()
+        encoder = self.device.create_command_encoder()
         for name in self._added_to:
-            encoder.clear_buffer(self._buffers[name])
+            encoder.clear_buffer(self.buffers[name])
         for kernel, given, threads in self._passes:
             kernel.dispatch(thread_count=threads, vars=given, command_encoder=encoder)
-        self._device.submit_command_buffer(encoder.finish())
-        self._device.wait()
+        self.device.submit_command_buffer(encoder.finish())
+        self.device.wait()
 
     def found(self, name: str) -> Floats:
         """What the last step left in a buffer."""
-        found = self._buffers[name].to_numpy().view(np.float32)
+        found = self.buffers[name].to_numpy().view(np.float32)
         return found.reshape(self._shapes[name])
+
+
+class RawCopy:
+    """A copy of a buffer by the driver, on slangpy's Vulkan device."""
+
+    def __init__(self, data: Floats) -> None:
+        raw = RawSlang((), {"source": data, "target": np.zeros_like(data)}, ())
+        self._device, self._size = raw.device, data.nbytes
+        self._source, self._target = raw.buffers["source"], raw.buffers["target"]
+
+    def step(self) -> None:
+        """One copy, and wait."""
+        encoder = self._device.create_command_encoder()
+        encoder.copy_buffer(self._target, 0, self._source, 0, self._size)
+        self._device.submit_command_buffer(encoder.finish())
+        self._device.wait()

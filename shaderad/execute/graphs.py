@@ -23,8 +23,8 @@ from shaderad.execute.call import device_of
 from shaderad.execute.run_graph import explained, pulled, run_graph
 from shaderad.ir.types import Type, is_differentiable
 from shaderad.language.host import caller_locals
+from shaderad.plan.choices import chosen
 from shaderad.plan.explain import draw, explain
-from shaderad.plan.groups import chosen
 from shaderad.plan.planning import plan
 from shaderad.plan.simplify import simplified
 from shaderad.trace.annotations import Annotations

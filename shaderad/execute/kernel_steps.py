@@ -302,7 +302,9 @@ class _StepBinder:
             self._note_part(resource, start, bound)
             if keys[0] in has_offset:
                 bound.offsets[keys[0]] = _in_words(start, value.element)
-            elif start != 0:
+            # Elements that the kernel loads as vectors may start between two of those.
+            is_wider = types.byte_count(self._type(resource, 0)) > types.byte_count(value.element)
+            if start != 0 and (is_wider or keys[0] not in has_offset):
                 self._places.align(number)
             return
         starts, size = self._layout(resource)

@@ -28,8 +28,8 @@ from shaderad.ir.arrays import Graph, KernelCall, Value
 from shaderad.ir.nodes import Kernel
 from shaderad.ir.prints import silent_graph
 from shaderad.ir.types import is_differentiable
+from shaderad.plan.choices import choices_at, chosen
 from shaderad.plan.explain import Memory, explain
-from shaderad.plan.groups import chosen, groups_at
 from shaderad.plan.planning import plan
 from shaderad.rules.arrays import LinearisedGraph
 from shaderad.rules.arrays import push as pushed_through
@@ -178,7 +178,7 @@ class _PlannedGraph:
     by_choices: dict[tuple[int, ...], Scheduled] = field(
         default_factory=dict[tuple[int, ...], "Scheduled"]
     )
-    """By what sizes decide: see `plan/groups.py`."""
+    """By what sizes decide: see `plan/choices.py`."""
     by_sizes: dict[Hashable, Scheduled] = field(default_factory=dict[Hashable, "Scheduled"])
 
 
@@ -239,7 +239,14 @@ class GraphRunner:
 
     def plan(self, graph: Graph, sizes: Mapping[str, int]) -> Plan:
         """The plan of `graph` at these sizes, for what the device can bind."""
-        return chosen(self._plan(graph), sizes)
+        return self._chosen(self._plan(graph), sizes)
+
+    def _chosen(self, plan: Plan, sizes: Mapping[str, int]) -> Plan:
+        return chosen(plan, sizes, has_quads=self._has_quads)
+
+    @property
+    def _has_quads(self) -> bool:
+        return "subgroups" in self._device.capabilities.features
 
     def _plan(self, graph: Graph) -> Plan:
         return plan(graph, self._device.capabilities.storage_buffer_limit)
@@ -254,11 +261,13 @@ class GraphRunner:
     def _scheduled_at(
         self, planned: _PlannedGraph, sizes: Mapping[str, int], key: Hashable
     ) -> Scheduled:
-        choices = () if planned.plan is None else groups_at(planned.plan, sizes)
+        choices: tuple[int, ...] = ()
+        if planned.plan is not None:
+            choices = choices_at(planned.plan, sizes, has_quads=self._has_quads)
         if choices not in planned.by_choices:
             assert planned.plan is not None
             with Work("graph", "planning"):
-                plan = chosen(planned.plan, sizes)
+                plan = self._chosen(planned.plan, sizes)
                 by_windows = partial(self._schedule_of, plan, is_windowed=True)
                 planned.by_choices[choices] = self._schedule_of(plan, make_windowed=by_windows)
         if len(planned.by_sizes) >= PREPARED_LIMIT:

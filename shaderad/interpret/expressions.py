@@ -241,8 +241,10 @@ _EVALUATE: dict[type[nodes.Expr], Callable[[CallFrame, Any, Rows], Value]] = {
     nodes.PairPart: lambda f, e, rows: parts(evaluate(f, e.value, rows))[e.part],
     nodes.Detach: lambda f, e, rows: mapped(lambda c: Cell(c.data), evaluate(f, e.value, rows)),
 }
-# `Load` evaluates the first; the second is made after the front end, for Slang alone.
-check_rows(_EVALUATE, nodes.EXPRESSIONS, but=(nodes.PointerIndex, nodes.KnownNumber))
+# `Load` evaluates the first; the others are made after the front end, for Slang alone.
+check_rows(_EVALUATE, nodes.EXPRESSIONS, but=(
+    nodes.PointerIndex, nodes.KnownNumber, nodes.QuadLane, nodes.OfQuad,
+))  # fmt: skip
 
 
 # -- primitives ---------------------------------------------------------------------------------

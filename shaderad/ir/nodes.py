@@ -187,6 +187,23 @@ class Length(Expr):
 
 
 @dataclass(frozen=True, kw_only=True)
+class QuadLane(Expr):
+    """The number of the thread in its quad, an int.
+
+    Four adjacent threads of a wave are a quad. Only in kernels of plans, for devices with
+    subgroups, whose last extent is a multiple of 4.
+    """
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfQuad(Expr):
+    """The `value` of thread `lane` of the quad; all four threads evaluate it."""
+
+    value: Expr
+    lane: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Call(Expr):
     """A call of a user function; `args` are its value arguments. Type `Void` only in `Evaluate`."""
 

@@ -172,6 +172,8 @@ _EXPRESSIONS: dict[type[ir.Expr], Callable[[Any], str]] = {
     ir.PointerIndex: lambda e: f"{expression_text(e.pointer)} at {expression_text(e.index)}",
     ir.PointerLength: lambda e: f"len({expression_text(e.pointer)})",
     ir.Length: lambda e: f"{e.buffer}.shape[{e.axis}]",
+    ir.QuadLane: lambda _: "quad lane",
+    ir.OfQuad: lambda e: f"{expression_text(e.value)} of lane {e.lane}",
     ir.Call: lambda e: f"{e.function.name}({_list(e.args)})",
     ir.ForwardDiff: lambda e: f"fwd_diff({e.function.name})({_list(e.args)})",
     ir.MakePair: lambda e: f"pair({_list((e.primal, e.derivative))})",

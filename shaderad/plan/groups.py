@@ -29,7 +29,7 @@ from shaderad.plan.reductions import (
     neutral_of,
 )
 from shaderad.plan.scatters import guarded
-from shaderad.plan.steps import Plan, Repeat, RunGroup, RunKernel, RunPass, RunTiles, Step
+from shaderad.plan.steps import Repeat, RunGroup, RunKernel, RunPass, RunTiles, Step
 from shaderad.plan.storage import is_fused_node
 from shaderad.rules import composing as c
 from shaderad.rules.arrays import building as b
@@ -66,34 +66,7 @@ def loop_in_group(step: Repeat, is_stored: IsStored, buffer_limit: int) -> RunGr
     return group if bound <= buffer_limit else None
 
 
-def chosen(plan: Plan, known: Mapping[str, int]) -> Plan:
-    """`plan` with the kernels of loops that fit one workgroup, at these sizes."""
-    return replace(plan, steps=tuple(_chosen(step, known) for step in plan.steps))
-
-
-def groups_at(plan: Plan, known: Mapping[str, int]) -> tuple[int, ...]:
-    """All that these sizes decide: for each loop, the outer one first, the threads of its kernel.
-
-    They are 0 if a dispatch a step runs.
-    """
-    choices: list[int] = []
-    for step in plan.steps:
-        if isinstance(step, Repeat):
-            threads = _threads(step, known)
-            choices += [threads] if threads else [0, *groups_at(step.body, known)]
-    return tuple(choices)
-
-
-def _chosen(step: Step, known: Mapping[str, int]) -> Step:
-    if not isinstance(step, Repeat):
-        return step
-    threads = _threads(step, known)
-    if step.group is not None and threads:
-        return _with_threads(step.group, threads)
-    return replace(step, body=chosen(step.body, known), group=None)
-
-
-def _threads(step: Repeat, known: Mapping[str, int]) -> int:
+def threads_of(step: Repeat, known: Mapping[str, int]) -> int:
     """The threads of the workgroup that runs a loop; 0 if a dispatch a step takes less time."""
     group, known = step.group, {**known, THREADS: FEWEST_THREADS}
     if group is None or not sizes.symbols(group.cost) <= known.keys():
@@ -107,7 +80,7 @@ def _threads(step: Repeat, known: Mapping[str, int]) -> int:
     return threads
 
 
-def _with_threads(group: RunGroup, threads: int) -> RunGroup:
+def with_threads(group: RunGroup, threads: int) -> RunGroup:
     work, known = group.work, {THREADS: threads}
 
     def substituted(shape: Shape) -> Shape:

@@ -15,13 +15,14 @@ from shaderad.ir import arrays, nodes, sizes, walk
 from shaderad.ir.arrays import Value
 from shaderad.ir.nodes import Expr, Stmt
 from shaderad.ir.sizes import Shape, Size
-from shaderad.ir.types import INT, Access, BufferType, Type
+from shaderad.ir.types import FLOAT, INT, Access, BufferType, Type, Vector
 from shaderad.ir.walk import children
 from shaderad.plan.elements import Elements, View
 from shaderad.plan.positions import (
     INDEX_NAMES,
     RANK_LIMIT,
     Indices,
+    Position,
     Positions,
     add,
     constant,
@@ -126,6 +127,8 @@ class Writer:
         )
         self._own_number = number(self.own, shape)
         self._buffers: dict[Seen, nodes.Buffer] = {}
+        self._vectors: dict[Value, nodes.Buffer] = {}
+        """Arrays of floats, by four."""
         self._scalars: dict[Value, nodes.Uniform] = {}
         self._numbers = count(first)
         self._scratch: list[tuple[nodes.Buffer, Shape]] = []
@@ -224,6 +227,16 @@ class Writer:
         span = nodes.NO_SPAN if view is None else view.span
         return nodes.Load(type=value.element, buffer=buffer.name, indices=indices, span=span)
 
+    def read_vector(self, value: Value, quarter: Position) -> Expr:
+        """Four adjacent floats of a stored value, of which the first has number ``4 quarter``."""
+        if value not in self._vectors:
+            name = f"x{next(self._numbers)}"
+            t = BufferType(Access.IN, Vector(FLOAT, 4), 1)
+            self._vectors[value] = nodes.Buffer(name=name, path=(name,), type=t)
+        buffer = self._vectors[value]
+        index = (self.positions.expr(quarter),)
+        return nodes.Load(type=buffer.type.element, buffer=buffer.name, indices=index)
+
     def note_read(self, seen: Seen, way: str) -> None:
         """Notes the way in which the kernel reads an array: see `_Facts`."""
         self.facts.ways.setdefault(seen, set()).add(way)
@@ -263,6 +276,10 @@ class Writer:
         self, name: str, body: Sequence[Stmt], outputs: Sequence[tuple[str, Value, Access]]
     ) -> PlanKernel:
         read = [(b, v, shape) for (v, shape), b in self._buffers.items() if v not in self._others]
+        read += [
+            (b, v, (sizes.floor_divide(sizes.product(v.shape), 4),))
+            for v, b in self._vectors.items()
+        ]
         written = [
             (nodes.Buffer(name=n, path=(n,), type=BufferType(access, v.element, self._out_rank(v))),
              v, v.shape)

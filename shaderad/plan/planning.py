@@ -269,6 +269,12 @@ class _Planner:
         written = TILES_WRITE if isinstance(step, RunTiles) else len(step.writes)
         return len(step.reads) + written <= self._buffer_limit
 
+    def _binds_vectors(self, tiles: RunTiles) -> bool:
+        """True if a kernel can also bind by element what it loads by four."""
+        vectors = () if tiles.wide is None else tiles.wide.vectors
+        again = {v for _, v in tiles.added.reads}.intersection(vectors)
+        return len(tiles.reads) + len(again) + TILES_WRITE <= self._buffer_limit
+
     def _pass(self, node: Reduction | arrays.Scan) -> list[Step]:
         """A pass that computes its elements, or a kernel that stores them and a pass over these.
 
@@ -278,7 +284,7 @@ class _Planner:
         if isinstance(node, arrays.Reduce):
             tiles = tiles_of(node, node.result if fused is None else fused.result, self._is_stored)
             if tiles is not None and self._binds_few(tiles):
-                return [tiles]
+                return [tiles if self._binds_vectors(tiles) else replace(tiles, wide=None)]
         if fused is None or node not in self._read_after:
             return self._pass_alone(node, self._epilogue(node))
         # Values that are stored since then take the tiles away.

@@ -6,6 +6,7 @@ compiles nothing. A stored value is written by one step, and before any step rea
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from shaderad.ir import arrays
@@ -109,6 +110,26 @@ class RunPass:
 
 
 @dataclass(frozen=True, eq=False)
+class WideTiles:
+    """The kernel of a sum over tiles whose threads load four elements at once.
+
+    It reads what the kernel does that it replaces.
+    """
+
+    multiples: tuple[Size, ...]
+    """Sizes that must be multiples of 4."""
+    columns: Size
+    """The extent of the results along the axis of tiles of adjacent threads."""
+    vectors: tuple[Value, ...]
+    """Values that it loads by four."""
+    work: Callable[[bool], PlanKernel]
+    """Writes it at the first call; the argument is true for threads that share what they read in
+    quads: see `ir.nodes.OfQuad`."""
+    may_share: bool
+    """True if quads of threads read the same."""
+
+
+@dataclass(frozen=True, eq=False)
 class RunTiles:
     """A sum whose elements share reads, over tiles of its results; one of two kernels stores it."""
 
@@ -119,6 +140,8 @@ class RunTiles:
     """The sums of parts of the elements; empty where there is one part, which is stored at once."""
     added: PlanKernel
     """Adds the parts; runs where there are several."""
+    wide: WideTiles | None = None
+    """In place of `tiles`, where sizes allow it: see `choices.py`."""
 
     @property
     def reads(self) -> tuple[Value, ...]:

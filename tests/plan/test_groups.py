@@ -11,6 +11,7 @@ import pytest
 import shaderad as sad
 from shaderad import float2
 from shaderad.plan import groups
+from shaderad.plan.choices import choices_at
 from shaderad.plan.planning import plan
 
 Loop = Callable[..., Any]
@@ -179,5 +180,5 @@ def test_a_loop_that_takes_too_long_for_a_dispatch_is_one_of_dispatches() -> Non
     x = sad.array(np.zeros(4096, np.float32))
     assert "of one workgroup" in swept(1000).explain(x)
     many = plan(swept(10**6).bound((x,), {}).variant.graph)
-    assert groups.groups_at(many, {"n0": 4096}) == (0,)
-    assert groups.groups_at(many, {"n0": 5}) == (32,)
+    assert choices_at(many, {"n0": 4096}, has_quads=False) == (0,)
+    assert choices_at(many, {"n0": 5}, has_quads=False) == (32,)

@@ -1,0 +1,259 @@
+"""The kernels over tiles of one sum: one adds elements in registers, one adds sums of parts.
+
+The rows of tile ``i`` of ``I`` are ``i``, ``i + I``, ``i + 2 I``, ..: adjacent threads read and
+store adjacent elements. Where the tiles alone would keep few threads busy, sums are cut into parts,
+which a second kernel adds in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import product
+
+from shaderad.ir import arrays, nodes, ops, sizes
+from shaderad.ir.arrays import ArrayType, Value
+from shaderad.ir.nodes import Assign, Expr, If, Stmt, Store
+from shaderad.ir.sizes import Shape, Size
+from shaderad.ir.types import INT, Access, LocalArray
+from shaderad.plan.kernels import IsStored, PlanKernel, Writer, write_kernel
+from shaderad.plan.positions import (
+    RANK_LIMIT,
+    Indices,
+    Position,
+    add,
+    constant,
+    times,
+)
+from shaderad.plan.statements import Written
+from shaderad.plan.steps import RunTiles
+from shaderad.rules import composing as c
+
+ENOUGH_THREADS = 8192
+"""Sums are cut into parts up to so many threads."""
+SHORTEST_PART = 256
+"""Elements of a part."""
+MOST_PARTS = 256
+"""A thread adds them one after the other."""
+BLOCK = 64
+"""Elements that are added to 0 before their sum is added to the others."""
+_FIRST, _STEP, _PART, SUMS, _TOTAL, _RESULT = "first", "step", "part", "sums", "total", "y0"
+
+
+class Tiles:
+    """The kernels of one sum.
+
+    Args:
+        node: The sum.
+        result: What is stored: the sum, or an elementwise function of it.
+        is_stored: True for values that have memory.
+        size_by_axis: The size of a tile along each of its axes, in their order.
+    """
+
+    def __init__(
+        self,
+        node: arrays.Reduce,
+        result: Value,
+        is_stored: IsStored,
+        size_by_axis: Mapping[int, int],
+    ) -> None:
+        (x,) = node.operands
+        self.node = node
+        self.total, self.x, self.result, self.is_stored = node.result, x, result, is_stored
+        rows, self.count = x.shape[:-1], x.shape[-1]
+        self.size_by_axis = {
+            axis: max(1, min(size, extent)) if isinstance(extent := rows[axis], int) else size
+            for axis, size in size_by_axis.items()
+        }
+        self.tiles: Shape = tuple(
+            sizes.divide_up(extent, self.size_by_axis.get(axis, 1))
+            for axis, extent in enumerate(rows)
+        )
+        self.part_count = _parts(sizes.product(self.tiles), self.count)
+        self._are_several = sizes.minimum(1, sizes.subtract(self.part_count, 1))
+        first = sizes.multiply(rows[0], self._are_several)
+        self.parts = Value(ArrayType(x.element, (self.part_count, first, *rows[1:])))
+        """The sum of each part; empty where there is one part a result."""
+
+    def run(self) -> RunTiles:
+        output = (_RESULT, self.result, Access.OUT)
+        work = write_kernel(
+            "sum_of_parts", self.result.shape, self.has_memory, self._added, [output]
+        )
+        # Nothing runs where the first kernel stores the results.
+        dim = (sizes.multiply(work.dim[0], self._are_several), *work.dim[1:])
+        return RunTiles(self.total, self.kernel("tiles"), self.parts, replace(work, dim=dim))
+
+    def kernel(self, name: str) -> PlanKernel:
+        """The kernel that computes the sums, or those of their parts."""
+        outputs = [(_RESULT, self.result, Access.OUT), (_PART, self.parts, Access.OUT)]
+        shape = (self.part_count, *self.tiles)
+        return write_kernel(name, shape, self.has_memory, self.tile, outputs)
+
+    def has_memory(self, value: Value) -> bool:
+        is_own = value in (self.total, self.result)
+        return value is self.parts or (not is_own and self.is_stored(value))
+
+    def _finished(self, writer: Writer, at: Indices, total: Expr, prefix: str) -> Written:
+        """Computes the result at `at` from its sum."""
+        writer.bind(self.total, lambda _, __: total)
+        return writer.written(writer.values([self.result], at), prefix)
+
+    # -- the sums of a tile ----------------------------------------------------------------
+
+    def tile(self, writer: Writer) -> list[Stmt]:
+        body: list[Stmt] = []
+        part, *tile = (self.named(writer, axis, at, body) for axis, at in enumerate(writer.own))
+        along = [self._along(writer, axis, at, body) for axis, at in enumerate(tile)]
+        places = [*product(*along)]
+        sums = c.variable(SUMS, LocalArray(self.x.element, len(places)))
+        writer.local_types[sums.name] = sums.type
+        body.append(Assign(name=sums.name, value=nodes.Zero(type=sums.type)))
+        body.append(self._loop(writer, part, places, sums))
+        return [*body, self.stores(writer, part, tile, sums)]
+
+    def named(self, writer: Writer, axis: int, at: Position, body: list[Stmt]) -> Position:
+        """A position of the thread as a local, where finding it costs divisions."""
+        if len(writer.own) <= RANK_LIMIT or not at.terms:
+            return at
+        index = c.variable(f"own{axis}", INT)
+        writer.local_types[index.name] = INT
+        body.append(Assign(name=index.name, value=writer.positions.expr(at)))
+        return writer.positions.of(index)
+
+    def _along(self, writer: Writer, axis: int, tile: Position, body: list[Stmt]) -> list[Position]:
+        """The positions of a tile along one axis, the last result in place of those beyond it.
+
+        `body` computes them.
+        """
+        positions, extent = writer.positions, self.x.shape[axis]
+        last = positions.expr(constant(sizes.subtract(extent, 1)))
+        along = [tile]
+        for k in range(1, self.size_by_axis.get(axis, 1)):
+            at = add(tile, constant(sizes.multiply(k, self.tiles[axis])))
+            if not self.is_whole(axis):
+                index = c.variable(f"at{axis}_{k}", INT)
+                writer.local_types[index.name] = INT
+                clamped = c.apply(ops.MIN, positions.expr(at), last)
+                body.append(Assign(name=index.name, value=clamped))
+                at = positions.of(index)
+            along.append(at)
+        return along
+
+    def step_of(self, axis: int, tile: Position, step: Position) -> Position:
+        """The position of a result of a tile, which may lie beyond the last one."""
+        return add(tile, times(step, self.tiles[axis]))
+
+    def is_whole(self, axis: int) -> bool:
+        """True if all tiles lie inside of the results along `axis`, whatever their sizes."""
+        extent = self.x.shape[axis]
+        return isinstance(extent, int) and extent % self.size_by_axis.get(axis, 1) == 0
+
+    def stores(
+        self, writer: Writer, part: Position, tile: Sequence[Position], sums: nodes.Var
+    ) -> Stmt:
+        """Stores the sums, or what becomes of them, in loops over the tile."""
+        positions = writer.positions
+        at, number, tests = [*tile], Position(), list[Expr]()
+        steps = {axis: c.variable(f"step{axis}", INT) for axis in self.size_by_axis}
+        for axis, step in steps.items():
+            base = positions.of(step)
+            at[axis] = self.step_of(axis, tile[axis], base)
+            number = add(times(number, self.size_by_axis[axis]), base)
+            if not self.is_whole(axis):
+                extent = positions.size(self.x.shape[axis])
+                tests.append(c.apply(ops.LT, positions.expr(at[axis]), extent))
+        index = nodes.KnownNumber(type=INT, number=positions.expr(number), is_inside=True)
+        total = c.variable(_TOTAL, self.x.element)
+        writer.local_types |= {v.name: v.type for v in (*steps.values(), total)}
+        written = self._finished(writer, tuple(at), total, "t_")
+        are_several = c.apply(ops.GT, positions.size(self.part_count), c.whole(1))
+        of_part = writer.indices_in(self.parts, (part, *at))
+        stored = writer.indices_in(self.result, tuple(at))
+        element = nodes.Element(type=total.type, value=sums, index=index)
+        choice = If(
+            condition=are_several,
+            then=(_store(_PART, of_part, total),),
+            otherwise=(*written.body, _store(_RESULT, stored, written.values[0])),
+        )
+        body: list[Stmt] = [Assign(name=total.name, value=element), choice]
+        for test in tests:
+            body = [If(condition=test, then=tuple(body), otherwise=())]
+        for axis, step in reversed(steps.items()):
+            size = c.whole(self.size_by_axis[axis])
+            body = [nodes.For(variable=step.name, start=c.whole(0), stop=size, step=c.whole(1),
+                              body=tuple(body))]  # fmt: skip
+        (loop,) = body
+        return loop
+
+    def _loop(
+        self, writer: Writer, part: Position, places: Sequence[Indices], sums: nodes.Var
+    ) -> Stmt:
+        """Adds the elements of one part to the sums."""
+        positions = writer.positions
+        length = sizes.divide_up(self.count, self.part_count)
+        start = positions.expr(times(part, length))
+        end = positions.expr(add(times(part, length), constant(length)))
+        stop = c.apply(ops.MIN, end, positions.size(self.count))
+        first, step = c.variable(_FIRST, INT), c.variable(_STEP, INT)
+        last = c.apply(ops.MIN, c.apply(ops.ADD, first, c.whole(BLOCK)), stop)
+        elements = [writer.values([self.x], (*at, positions.of(step)))[0] for at in places]
+        written = writer.written(elements)
+        blocks = [c.variable(f"block{k}", self.x.element) for k in range(len(places))]
+        writer.local_types |= {name.name: name.type for name in (first, step, *blocks)}
+        adds = tuple(map(plus, blocks, written.values))
+        inner = nodes.For(
+            variable=_STEP, start=first, stop=last, step=c.whole(1), body=(*written.body, *adds)
+        )
+        body = (
+            *map(zeroed, blocks),
+            inner,
+            *(summed(sums, k, block) for k, block in enumerate(blocks)),
+        )
+        return nodes.For(variable=_FIRST, start=start, stop=stop, step=c.whole(BLOCK), body=body)
+
+    # -- the sum of the parts --------------------------------------------------------------
+
+    def _added(self, writer: Writer) -> list[Stmt]:
+        total, step = c.variable(_TOTAL, self.x.element), c.variable(_STEP, INT)
+        writer.local_types |= {total.name: total.type, step.name: step.type}
+        at = (writer.positions.of(step), *writer.own)
+        (value,) = writer.values([self.parts], at)
+        count = writer.positions.size(self.part_count)
+        loop = nodes.For(
+            variable=_STEP,
+            start=c.whole(0),
+            stop=count,
+            step=c.whole(1),
+            body=(plus(total, value),),
+        )
+        written = self._finished(writer, writer.own, total, "t")
+        store = Store(buffer=_RESULT, indices=writer.index(), value=written.values[0])
+        return [zeroed(total), loop, *written.body, store]
+
+
+def _parts(tile_count: Size, length: Size) -> Size:
+    """The number of parts into which sums of `length` elements are cut."""
+    wanted = sizes.floor_divide(ENOUGH_THREADS, sizes.maximum(1, tile_count))
+    possible = sizes.minimum(MOST_PARTS, sizes.floor_divide(length, SHORTEST_PART))
+    return sizes.maximum(1, sizes.minimum(wanted, possible))
+
+
+def zeroed(total: nodes.Var) -> Stmt:
+    return Assign(name=total.name, value=c.zero(total.type))
+
+
+def plus(total: nodes.Var, value: Expr) -> Stmt:
+    return Assign(name=total.name, value=c.apply(ops.ADD, total, value))
+
+
+def summed(sums: nodes.Var, number: int, block: nodes.Var) -> Stmt:
+    """Adds a block to the sum with this number."""
+    index = c.whole(number)
+    total = nodes.Element(type=block.type, value=sums, index=index)
+    value = c.apply(ops.ADD, total, block)
+    return Assign(name=sums.name, path=(nodes.ElementStep(index=index),), value=value)
+
+
+def _store(buffer: str, indices: tuple[Expr, ...], value: Expr) -> Stmt:
+    return Store(buffer=buffer, indices=indices, value=value, is_unique=True)

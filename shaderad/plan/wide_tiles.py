@@ -1,0 +1,348 @@
+"""Sums over tiles whose threads load four elements at once, for sizes that allow it.
+
+A thread takes 8 adjacent rows, 4 adjacent columns, and 4 elements of the sum at a time. Each load
+goes along the axis whose elements lie side by side in memory: that of the sum, or its own. The four
+threads of a quad lie along columns, so they need the same elements of rows: each of them loads a
+quarter, and reads the others across the wave. Invariant: where `WideTiles.multiples` are multiples
+of 4, so are the numbers of the elements at which loads start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+
+from shaderad.ir import nodes, ops, sizes
+from shaderad.ir.arrays import Value
+from shaderad.ir.nodes import Assign, Expr, Stmt
+from shaderad.ir.sizes import Size
+from shaderad.ir.types import FLOAT, INT, LocalArray
+from shaderad.plan.elements import Elements, View
+from shaderad.plan.kernels import PlanKernel, Writer
+from shaderad.plan.positions import Indices, Position, add, constant, number, times
+from shaderad.plan.steps import WideTiles
+from shaderad.plan.tile_kernels import BLOCK, SUMS, Tiles, plus, summed, zeroed
+from shaderad.rules import composing as c
+from shaderad.rules.expressions import in_order, substitute, variables
+
+WIDTH = 4
+"""Elements of one load, and threads of a quad."""
+_ROW, _COLUMN, _STEP = "row", "column", "step"
+
+
+class _NotWide(Exception):
+    """An element whose reads do not come by four."""
+
+
+def wide_tiles_of(tiles: Tiles) -> WideTiles | None:
+    """The kernel that computes what `tiles` does, four elements at a time; `None` without one."""
+    wide, x = _Tiles(tiles, has_quads=False), tiles.x
+    try:
+        reads = wide.reads()
+    except _NotWide:
+        return None
+    multiples = [x.shape[-1], *(size for read in reads for size in read.multiples)]
+    multiples += [
+        x.shape[wide.rows if read.row != 0 else wide.columns]
+        for read in reads
+        if not read.is_along_sum
+    ]
+    if any(isinstance(size, int) and size % WIDTH for size in multiples):
+        return None
+
+    @cache
+    def work(has_quads: bool) -> PlanKernel:
+        return _Tiles(tiles, has_quads=has_quads).kernel("wide_tiles")
+
+    # Threads of a quad are adjacent along the last axis.
+    is_last = all(extent == 1 for extent in x.shape[wide.columns + 1 : -1])
+    return WideTiles(
+        multiples=tuple(dict.fromkeys(size for size in multiples if not isinstance(size, int))),
+        columns=x.shape[wide.columns],
+        vectors=tuple(dict.fromkeys(read.value for read in reads)),
+        work=work,
+        may_share=is_last and any(read.row != 0 for read in reads),
+    )
+
+
+@dataclass(frozen=True)
+class _Read:
+    """A stored value, read at ``row * row_factor + column * .. + step * .. + rest``."""
+
+    name: str
+    """Stands for the element in the sum's."""
+    value: Value
+    row: Size
+    column: Size
+    step: Size
+    rest: Position
+
+    @property
+    def is_along_sum(self) -> bool:
+        """True if adjacent elements of the sum lie side by side."""
+        return self.step == 1
+
+    @property
+    def multiples(self) -> Iterator[Size]:
+        """The sizes that must be multiples of 4."""
+        yield (self.row or self.column) if self.is_along_sum else self.step
+        yield self.rest.constant
+        yield from (factor for _, factor in self.rest.terms)
+
+
+class _Tiles(Tiles):
+    """The kernel."""
+
+    def __init__(self, tiles: Tiles, *, has_quads: bool) -> None:
+        super().__init__(tiles.node, tiles.result, tiles.is_stored, tiles.size_by_axis)
+        self.has_quads = has_quads
+        *rows, self.columns = self.size_by_axis
+        (self.rows,) = rows or [-1]
+        """The axis of rows; -1 for tiles of columns."""
+        self.part_count, self.parts = tiles.part_count, tiles.parts
+        self.size_by_axis = {
+            axis: -(-size // WIDTH) * WIDTH for axis, size in self.size_by_axis.items()
+        }
+        self.row_count = self.size_by_axis.get(self.rows, 1)
+        counts = [
+            sizes.divide_up(extent, self.size_by_axis.get(axis, 1))
+            for axis, extent in enumerate(self.x.shape[:-1])
+        ]
+        if has_quads:
+            quads = sizes.divide_up(counts[self.columns], WIDTH)
+            counts[self.columns] = sizes.multiply(WIDTH, quads)
+        self.tiles = tuple(counts)
+
+    def step_of(self, axis: int, tile: Position, step: Position) -> Position:
+        return add(times(tile, self.size_by_axis[axis]), step)
+
+    def is_whole(self, axis: int) -> bool:
+        extent, size = self.x.shape[axis], self.size_by_axis.get(axis, 1)
+        size *= WIDTH if self.has_quads and axis == self.columns else 1
+        return isinstance(extent, int) and extent % size == 0
+
+    def reads(self) -> list[_Read]:
+        """The reads of an element.
+
+        Raises:
+            _NotWide: One that does not come by four.
+        """
+        writer = Writer((self.part_count, *self.tiles), self.has_memory, None)
+        return self.element(writer, writer.own[1:])[1]
+
+    def element(self, writer: Writer, tile: Sequence[Position]) -> tuple[Expr, list[_Read]]:
+        """An element of the sum, in which reads and positions are variables."""
+        found: dict[tuple[Value, Indices], _Read] = {}
+        bases = [writer.positions.of(c.variable(name, INT)) for name in (_ROW, _COLUMN, _STEP)]
+        at = [*tile, bases[2]]
+        at[self.columns] = bases[1]
+        if self.row_count > 1:
+            at[self.rows] = bases[0]
+
+        def read(value: Value, at: Indices, view: View | None) -> Expr:
+            if view is None and sizes.product(value.shape) == 1:
+                return writer.read(value, at)
+            if view is not None or value.element != FLOAT:
+                raise _NotWide
+            key, name = (value, at), f"read{len(found)}"
+            found.setdefault(key, _read(name, value, number(at, value.shape), bases))
+            rest = writer.positions.expr(found[key].rest)
+            if not variables(rest).isdisjoint((_ROW, _COLUMN, _STEP)):
+                raise _NotWide
+            return c.variable(found[key].name, FLOAT)
+
+        element = Elements(writer.positions, self.has_memory, read).at(self.x, tuple(at))
+        # What a choice reads may lie outside of the array where another side is taken.
+        has_choice = any(isinstance(part, nodes.Conditional) for part in in_order(element))
+        if self.x.element != FLOAT or not found or has_choice:
+            raise _NotWide
+        return element, [*found.values()]
+
+    def tile(self, writer: Writer) -> list[Stmt]:
+        body: list[Stmt] = []
+        part, *tile = (self.named(writer, axis, at, body) for axis, at in enumerate(writer.own))
+        sums = c.variable(SUMS, LocalArray(FLOAT, self.row_count * WIDTH))
+        writer.local_types[sums.name] = sums.type
+        body.append(Assign(name=sums.name, value=nodes.Zero(type=sums.type)))
+        steps = _TileSteps(self, writer, tile, body)
+        body.append(self._over_steps(writer, part, steps, sums))
+        return [*body, self.stores(writer, part, tile, sums)]
+
+    def _over_steps(
+        self, writer: Writer, part: Position, steps: _TileSteps, sums: nodes.Var
+    ) -> Stmt:
+        """Adds the elements of one part to the sums."""
+        positions, count = writer.positions, sizes.floor_divide(self.count, WIDTH)
+        length = sizes.divide_up(count, self.part_count)
+        start, block = times(part, length), c.whole(BLOCK // WIDTH)
+        end = positions.expr(add(start, constant(length)))
+        stop = c.apply(ops.MIN, end, positions.size(count))
+        first, quarter = c.variable("first", INT), c.variable("quarter", INT)
+        last = c.apply(ops.MIN, c.apply(ops.ADD, first, block), stop)
+        totals = [c.variable(f"block{k}", FLOAT) for k in range(self.row_count * WIDTH)]
+        writer.local_types |= {name.name: name.type for name in (first, quarter, *totals)}
+        added = tuple(steps.added(positions.of(quarter), totals))
+        inner = nodes.For(
+            variable=quarter.name, start=first, stop=last, step=c.whole(1), body=added
+        )
+        after = (summed(sums, k, total) for k, total in enumerate(totals))
+        body = (*map(zeroed, totals), inner, *after)
+        return nodes.For(
+            variable=first.name, start=positions.expr(start), stop=stop, step=block, body=body
+        )
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A position along an axis, ``4 * quarter + offset``."""
+
+    quarter: Position = Position()  # noqa: RUF009, a constant
+    offset: Position = Position()  # noqa: RUF009, a constant
+
+    def quarter_of(self, factor: Size) -> Position:
+        """A quarter of its product with `factor`; that is a multiple of 4 if there is an offset."""
+        return add(times(self.quarter, factor), times(self.offset, _quarter(factor)))
+
+
+_START = _Place()
+
+
+class _TileSteps:
+    """The statements that add four elements to each sum of a tile.
+
+    Args:
+        tiles: The kernel.
+        writer: Of its statements.
+        tile: Where the thread is.
+        body: What precedes the loop.
+    """
+
+    def __init__(
+        self, tiles: _Tiles, writer: Writer, tile: Sequence[Position], body: list[Stmt]
+    ) -> None:
+        self._tiles, self._writer, self._tile, self._body = tiles, writer, tile, body
+        self._element, self._reads = tiles.element(writer, tile)
+        self._loaded: dict[tuple[str, int], Expr] = {}
+        """The vectors of each read, by its name."""
+        has_rows = any(read.row != 0 for read in self._reads)
+        self._lane = (
+            writer.positions.of(self._local("lane", nodes.QuadLane(type=INT)))
+            if tiles.has_quads and has_rows
+            else None
+        )
+        self._places = {read.name: self._places_of(read) for read in self._reads}
+
+    def _local(self, name: str, value: Expr) -> nodes.Var:
+        """A local that is computed before the loop."""
+        self._writer.local_types[name] = value.type
+        self._body.append(Assign(name=name, value=value))
+        return c.variable(name, value.type)
+
+    def _inside(self, name: str, at: Position, extent: Size, axis: int) -> Position:
+        """A position along an axis, the last one in place of those beyond it."""
+        if self._tiles.is_whole(axis):
+            return at
+        positions = self._writer.positions
+        last = positions.expr(constant(sizes.subtract(extent, 1)))
+        return positions.of(self._local(name, c.apply(ops.MIN, positions.expr(at), last)))
+
+    def _places_of(self, read: _Read) -> list[_Place]:
+        """Where the loads of a step lie along the axis of rows or columns."""
+        if read.row == 0 and read.column == 0:
+            return [_START]
+        axis = self._tiles.rows if read.row != 0 else self._tiles.columns
+        extent, size = self._tiles.x.shape[axis], self._tiles.size_by_axis[axis]
+        first, name = times(self._tile[axis], size // WIDTH), f"{read.name}_at"
+        if not read.is_along_sum:
+            quarters = sizes.floor_divide(extent, WIDTH)
+            return [
+                _Place(self._inside(f"{name}{k}", add(first, constant(k)), quarters, axis))
+                for k in range(size // WIDTH)
+            ]
+        is_shared = self._is_shared(read)
+        offsets = range(0, size, WIDTH) if is_shared else range(size)
+        lane = self._lane if is_shared and self._lane is not None else Position()
+        return [
+            _Place(offset=self._inside(f"{name}{k}", add(add(times(first, WIDTH), lane),
+                                                        constant(k)), extent, axis))
+            for k in offsets
+        ]  # fmt: skip
+
+    def _is_shared(self, read: _Read) -> bool:
+        """True if the threads of a quad need the same elements."""
+        return self._lane is not None and read.row != 0
+
+    # -- statements ------------------------------------------------------------------------
+
+    def added(self, quarter: Position, totals: Sequence[nodes.Var]) -> Iterator[Stmt]:
+        """Adds elements ``4 quarter`` and the three after it to `totals`."""
+        for read in self._reads:
+            if read.is_along_sum:
+                yield from self._loads(read, _Place(quarter))
+            elif self._is_shared(read) and self._lane is not None:
+                yield from self._loads(read, _Place(quarter, self._lane))
+        tile = [*product(range(self._tiles.row_count), range(WIDTH))]
+        for step in range(WIDTH):
+            for read in self._reads:
+                if not read.is_along_sum and not self._is_shared(read):
+                    yield from self._loads(read, _Place(quarter, constant(step)))
+            elements = [self._element_at(row, column, quarter, step) for row, column in tile]
+            written = self._writer.written(elements, f"t{step}_")
+            yield from written.body
+            yield from map(plus, totals, written.values)
+
+    def _loads(self, read: _Read, step: _Place) -> Iterator[Stmt]:
+        for k, place in enumerate(self._places[read.name]):
+            at = add(step.quarter_of(read.step), place.quarter_of(read.row or read.column))
+            at = add(at, _quarter_of(read.rest))
+            name = f"{read.name}_{k}"
+            load = self._writer.read_vector(read.value, at)
+            self._writer.local_types[name] = load.type
+            self._loaded[read.name, k] = c.variable(name, load.type)
+            yield Assign(name=name, value=load)
+
+    def _element_at(self, row: int, column: int, quarter: Position, step: int) -> Expr:
+        positions, tiles = self._writer.positions, self._tiles
+        at = add(times(quarter, WIDTH), constant(step))
+        parts = {_STEP: positions.expr(at)}
+        for name, axis, k in ((_ROW, tiles.rows, row), (_COLUMN, tiles.columns, column)):
+            if axis in tiles.size_by_axis:
+                parts[name] = positions.expr(tiles.step_of(axis, self._tile[axis], constant(k)))
+        for read in self._reads:
+            own = row if read.row != 0 else column if read.column != 0 else 0
+            parts[read.name] = self._part(read, own, step)
+        return substitute(self._element, parts)
+
+    def _part(self, read: _Read, own: int, step: int) -> Expr:
+        """The element of a read in row or column `own` of the tile."""
+        if self._is_shared(read):
+            vector = self._loaded[read.name, own // WIDTH]
+            position, lane = own % WIDTH, step
+            if read.is_along_sum:
+                position, lane = lane, position
+            return nodes.OfQuad(type=FLOAT, value=c.component(vector, position), lane=lane)
+        if read.is_along_sum:
+            return c.component(self._loaded[read.name, own], step)
+        return c.component(self._loaded[read.name, own // WIDTH], own % WIDTH)
+
+
+def _read(name: str, value: Value, at: Position, bases: Sequence[Position]) -> _Read:
+    """Raises `_NotWide` unless four elements along one axis lie side by side."""
+    factor_by_base = dict(at.terms)
+    row, column, step = (factor_by_base.pop(base.terms[0][0], 0) for base in bases)
+    is_of_both = row != 0 and column != 0
+    if step == 0 or is_of_both or 1 not in (row, column, step):
+        raise _NotWide
+    return _Read(name, value, row, column, step, Position(at.constant, (*factor_by_base.items(),)))
+
+
+def _quarter(factor: Size) -> Size:
+    return sizes.floor_divide(factor, WIDTH)
+
+
+def _quarter_of(at: Position) -> Position:
+    """A quarter of a position whose constant and factors are multiples of 4."""
+    terms = ((base, _quarter(factor)) for base, factor in at.terms)
+    return Position(_quarter(at.constant), tuple(terms))

@@ -1,0 +1,289 @@
+"""Sums over tiles by wide loads, shared in quads or not, where sizes allow it, as in float64."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import shaderad as sad
+from shaderad.ir.arrays import Graph, Value
+from shaderad.ir.types import DOUBLE, FLOAT, HALF, Type
+from shaderad.plan import choices
+from shaderad.plan.choices import AS_IT_IS, SHARED, WIDE, chosen
+from shaderad.plan.planning import plan
+from shaderad.plan.steps import RunTiles
+from tests.array_check import array
+from tests.plan.test_tiles import K, M, N, drawn, near, product
+
+# -- which sizes --------------------------------------------------------------------------------
+
+
+def kernel_at(graph: Graph, known: dict[str, int], *, has_quads: bool = True) -> str:
+    """Which kernel computes the first sum over tiles, and how many threads lie along columns."""
+    steps = chosen(plan(graph), known, has_quads=has_quads).steps
+    tiles = next(step for step in steps if isinstance(step, RunTiles))
+    assert tiles.wide is None
+    return tiles.tiles.kernel.name
+
+
+def graph_of(x: Value, y: Value, result: Value) -> Graph:
+    return Graph((x, y), (result,))
+
+
+def of_product(element: Type = FLOAT) -> Graph:
+    x, y = array((N, K), element), array((K, M), element)
+    return graph_of(x, y, product(x, y))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "name"),
+    [
+        ({"n": 5, "k": 8, "m": 16}, "wide_tiles"),
+        ({"n": 8, "k": 6, "m": 16}, "tiles"),
+        ({"n": 8, "k": 8, "m": 18}, "tiles"),
+        ({"n": 8, "k": 0, "m": 0}, "wide_tiles"),
+        ({"n": 8, "k": 8}, "tiles"),
+        ({}, "tiles"),
+    ],
+    ids=str,
+)
+def test_rows_of_both_matrices_have_to_be_multiples_of_four(
+    sizes: dict[str, int], name: str
+) -> None:
+    assert kernel_at(of_product(), sizes) == name
+
+
+@pytest.mark.parametrize("element", [HALF, DOUBLE])
+def test_only_floats_are_loaded_by_four(element: Type) -> None:
+    assert kernel_at(of_product(element), {"n": 8, "k": 8, "m": 16}) == "tiles"
+
+
+def test_known_extents_decide_without_any_size() -> None:
+    x, y = array((8, 12)), array((12, 16))
+    assert kernel_at(graph_of(x, y, product(x, y)), {}) == "wide_tiles"
+    x, y = array((8, 12)), array((12, 15))
+    assert kernel_at(graph_of(x, y, product(x, y)), {}) == "tiles"
+
+
+@pytest.mark.parametrize(("columns", "kind"), [(16, SHARED), (64, SHARED), (4, WIDE), (20, WIDE)])
+def test_quads_share_loads_where_few_of_their_threads_are_idle(columns: int, kind: int) -> None:
+    (step,) = plan(of_product()).steps
+    assert isinstance(step, RunTiles)
+    assert step.wide is not None
+    sizes = {"n": 64, "k": 8, "m": columns}
+    assert choices.tiles_at(step.wide, sizes, True) == kind
+    assert choices.tiles_at(step.wide, sizes, False) == WIDE
+
+
+# -- their values -------------------------------------------------------------------------------
+
+KINDS = {"plain": AS_IT_IS, "wide": WIDE, "shared": SHARED}
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """The best kind of kernel that devices may choose."""
+    best, real = KINDS[request.param], choices.tiles_at
+
+    def at_most(*arguments: Any) -> int:
+        return min(best, real(*arguments))
+
+    monkeypatch.setattr(choices, "tiles_at", at_most)
+    return best
+
+
+SHAPES = [
+    (16, 8, 16), (8, 4, 64), (4, 4, 4), (7, 8, 16), (13, 300, 32), (12, 16, 20), (36, 1024, 32),
+    (4, 20000, 16), (1, 512, 64), (1, 4096, 4), (100, 64, 48), (0, 4, 16), (4, 0, 16), (4, 4, 0),
+]  # fmt: skip
+"""Rows, elements and columns; at 7 and 13 rows one gradient has no wide loads."""
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("rows", "inner", "columns"), SHAPES)
+def test_products_and_their_gradients(
+    rows: int, inner: int, columns: int, kind: int, device: sad.Device
+) -> None:
+    x, y, bar = drawn((rows, inner), (inner, columns), (rows, columns))
+    z, pullback = sad.vjp(lambda a, b: a @ b, x, y)
+    near(z, x, y)
+    x_bar, y_bar = pullback(bar)
+    near(x_bar, bar, y.T)
+    near(y_bar, x.T, bar)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("batch", [(), (3,), (2, 1, 3)], ids=str)
+@pytest.mark.parametrize("is_left", [False, True], ids=["", "left"])
+@pytest.mark.parametrize("is_right", [False, True], ids=["", "right"])
+def test_products_of_transposed_matrices_and_batches(
+    is_left: bool, is_right: bool, batch: tuple[int, ...], kind: int, device: sad.Device
+) -> None:
+    x, y = drawn((*batch, 12, 20), (*batch, 20, 32))
+    left = np.ascontiguousarray(np.swapaxes(x, -1, -2)) if is_left else x
+    right = np.ascontiguousarray(np.swapaxes(y, -1, -2)) if is_right else y
+    rank = len(batch)
+    axes = (*range(rank), rank + 1, rank)
+
+    def run(left: Any, right: Any) -> Any:
+        first = sad.transpose(left, axes) if is_left else left
+        return first @ (sad.transpose(right, axes) if is_right else right)
+
+    near(sad.graph(run)(left, right), x, y)
+
+
+@pytest.mark.gpu
+def test_an_axis_of_a_batch_may_be_the_last(kind: int, device: sad.Device) -> None:
+    x, y = drawn((12, 20, 8), (20, 16, 8))
+    found = sad.einsum("ikb,kjb->ijb", x, y).numpy()
+    exact = np.einsum("ikb,kjb->ijb", x.astype(np.float64), y)
+    np.testing.assert_allclose(found, exact, atol=2e-5)
+
+
+@pytest.mark.gpu
+def test_reads_behind_reshapes_and_slices(kind: int, device: sad.Device) -> None:
+    x, y = drawn((6, 4, 20), (40, 20))
+
+    flat = x.reshape(24, 20)
+
+    def run(x: Any, y: Any) -> Any:
+        return sad.reshape(x, (24, 20))[rows, inner] @ y[others, 4:20]
+
+    for first in (0, 4, 3):
+        rows, inner, others = slice(first, first + 16), slice(first, 16), slice(4, 20 - first)
+        near(sad.graph(lambda x, y: run(x, y))(x, y), flat[rows, inner], y[others, 4:20])
+    split = sad.graph(lambda x, y: sad.reshape(sad.transpose(x), (20, 24)) @ y[:24, :16])
+    near(split(x, y), np.transpose(x).reshape(20, 24), y[:24, :16])
+
+
+@pytest.mark.gpu
+def test_a_kernel_that_moves_reads_overlapping_windows(kind: int, device: sad.Device) -> None:
+    x, w = drawn((8, 4, 19), (16, 4, 4))
+    exact = np.zeros((8, 16, 16))
+    for k in range(4):
+        exact += np.einsum("bcn,oc->bon", x[:, :, k : k + 16].astype(np.float64), w[:, :, k])
+    np.testing.assert_allclose(sad.conv(x, w).numpy(), exact, atol=2e-5)
+
+
+@pytest.mark.gpu
+def test_padding_is_not_read(kind: int, device: sad.Device) -> None:
+    x, y = drawn((8, 16), (16, 16))
+    zeros = np.zeros((4, 16), np.float32)
+    padded = np.concatenate([zeros, x, zeros])
+
+    def run(x: Any, y: Any) -> Any:
+        return sad.concatenate([sad.zeros((4, 16)), x, sad.zeros((4, 16))]) @ y
+
+    near(sad.graph(run)(x, y), padded, y)
+
+
+@pytest.mark.gpu
+def test_what_follows_a_product_is_part_of_its_kernel(kind: int, device: sad.Device) -> None:
+    x, y, bias, mask = drawn((36, 600), (600, 32), (32,), (36, 32))
+
+    def layer(x: Any, y: Any, bias: Any, mask: Any) -> Any:
+        return sad.tanh(x @ y + bias) * mask
+
+    exact = np.tanh(x.astype(np.float64) @ y + bias) * mask
+    np.testing.assert_allclose(sad.graph(layer)(x, y, bias, mask).numpy(), exact, atol=5e-5)
+    (square,) = drawn((16, 16))
+    residual = sad.graph(lambda x: sad.max(x @ x + x, 0.0))(square)
+    exact = np.maximum(square.astype(np.float64) @ square + square, 0)
+    np.testing.assert_allclose(residual.numpy(), exact, atol=1e-5)
+
+
+@pytest.mark.gpu
+def test_distances_and_sums_of_columns(kind: int, device: sad.Device) -> None:
+    p, q = drawn((40, 12), (32, 12))
+    found = sad.graph(lambda p, q: sad.sum((p[:, None] - q[None, :]) ** 2.0, axis=2))(p, q)
+    difference = p[:, None].astype(np.float64) - q[None, :]
+    np.testing.assert_allclose(found.numpy(), (difference**2).sum(2), rtol=1e-5, atol=1e-6)
+    for shape in (1000, 4), (20000, 16), (0, 8), (300, 100):
+        (x,) = drawn(shape)
+        near(sad.sum(sad.array(x), axis=0), np.ones(shape[0], np.float32), x)
+
+
+@pytest.mark.gpu
+def test_products_in_loops(kind: int, device: sad.Device) -> None:
+    x, w = drawn((8, 32), (32, 32))
+    w = 0.3 * w
+
+    def run(x: Any, w: Any) -> Any:
+        return sad.fori_loop(3, lambda _, h: sad.tanh(h @ w), x)
+
+    def until(x: Any, w: Any) -> Any:
+        def body(carry: Any) -> Any:
+            return carry[0] + 1, sad.tanh(carry[1] @ w)
+
+        return sad.while_loop(lambda carry: carry[0] < 3, body, (0, x), limit=9)[1]
+
+    exact = x.astype(np.float64)
+    for _ in range(3):
+        exact = np.tanh(exact @ w)
+    np.testing.assert_allclose(sad.graph(run)(x, w).numpy(), exact, atol=1e-5)
+    np.testing.assert_allclose(sad.graph(until)(x, w).numpy(), exact, atol=1e-5)
+
+
+@pytest.mark.gpu
+def test_the_gradient_of_a_network(kind: int, device: sad.Device) -> None:
+    shapes = (32, 16), (32, 4), (16, 32), (32,), (32, 16), (16,), (16, 4), (4,)
+
+    def loss(points: Any, wanted: Any, *layers: Any) -> Any:
+        hidden = sad.tanh(points @ layers[0] + layers[1])
+        hidden = sad.tanh(hidden @ layers[2] + layers[3])
+        miss = hidden @ layers[4] + layers[5] - wanted
+        return sad.mean(miss * miss)
+
+    sad.gradcheck(loss, *drawn(*shapes))
+
+
+@pytest.mark.gpu
+def test_arrays_that_start_inside_of_a_buffer(kind: int, device: sad.Device) -> None:
+    x, y = drawn((4, 8, 16), (16, 16))
+    whole = sad.array(x)
+    for k in range(4):
+        near(sad.graph(lambda a, b: a @ b)(whole[k], y), x[k], y)
+
+
+# -- builds -------------------------------------------------------------------------------------
+
+SOURCE = """
+from __future__ import annotations
+import shaderad as sad
+
+@sad.graph
+def layer(x: sad.Array[float, "n", 32], w: sad.Array[float, 32, 16], bias: sad.Array[float, 16]):
+    return sad.tanh(x @ w + bias)
+"""
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wide")
+    (folder / "model.py").write_text(SOURCE, encoding="utf-8")
+    targets = ("spirv", "spirv-core", "hlsl", "wgsl", "metal")
+    sad.build(folder / "model.py", folder / "out", targets=targets, validate=False)
+    return folder / "out"
+
+
+@pytest.mark.gpu
+def test_built_products_and_their_gradients(built: Path, device: sad.Device) -> None:
+    x, w, bias, bar = drawn((20, 32), (32, 16), (16,), (20, 16))
+    layer = sad.load(built).layer
+    z, pullback = sad.vjp(layer, x, w, bias)
+    exact = np.tanh(x.astype(np.float64) @ w + bias)
+    np.testing.assert_allclose(z.numpy(), exact, atol=1e-5)
+    x_bar, w_bar, bias_bar = pullback(bar)
+    y_bar = bar * (1 - exact**2)
+    np.testing.assert_allclose(x_bar.numpy(), y_bar @ w.T, atol=1e-5)
+    np.testing.assert_allclose(w_bar.numpy(), x.T @ y_bar, atol=2e-5)
+    np.testing.assert_allclose(bias_bar.numpy(), y_bar.sum(0), atol=1e-5)
+
+
+def test_targets_without_subgroups_get_no_quads(built: Path) -> None:
+    text = {path.suffix: path.read_text(encoding="utf-8", errors="replace")
+            for path in built.rglob("*.wgsl")}  # fmt: skip
+    assert "subgroup" not in text[".wgsl"]
