@@ -29,7 +29,7 @@ from shaderad.ir.nodes import Kernel
 from shaderad.ir.prints import silent_graph
 from shaderad.ir.types import is_differentiable
 from shaderad.plan.explain import Memory, explain
-from shaderad.plan.groups import chosen, groups_at
+from shaderad.plan.groups import GroupSizes
 from shaderad.plan.planning import plan
 from shaderad.rules.arrays import LinearisedGraph
 from shaderad.rules.arrays import push as pushed_through
@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 
 
 Flags = tuple[bool, ...]
+FIXED_LIMIT = 8
+"""Combinations of sizes for which a graph has kernels of their own; others share one."""
 
 
 def run_graph(
@@ -239,7 +241,10 @@ class GraphRunner:
 
     def plan(self, graph: Graph, sizes: Mapping[str, int]) -> Plan:
         """The plan of `graph` at these sizes, for what the device can bind."""
-        return chosen(self._plan(graph), sizes)
+        return self._group_sizes(sizes).chosen(self._plan(graph))
+
+    def _group_sizes(self, sizes: Mapping[str, int], *, are_fixed: bool = True) -> GroupSizes:
+        return GroupSizes(sizes, self._device.capabilities.group_bytes_limit, are_fixed)
 
     def _plan(self, graph: Graph) -> Plan:
         return plan(graph, self._device.capabilities.storage_buffer_limit)
@@ -254,14 +259,15 @@ class GraphRunner:
     def _scheduled_at(
         self, planned: _PlannedGraph, sizes: Mapping[str, int], key: Hashable
     ) -> Scheduled:
-        choices = () if planned.plan is None else groups_at(planned.plan, sizes)
+        group_sizes = self._group_sizes(sizes, are_fixed=len(planned.by_choices) < FIXED_LIMIT)
+        choices = () if planned.plan is None else group_sizes.choices(planned.plan)
         if choices not in planned.by_choices:
             assert planned.plan is not None
             with Work("graph", "planning"):
                 programs = GraphPrograms(self._device)
                 planned.by_choices[choices] = Scheduled(
                     self._device,
-                    schedule(chosen(planned.plan, sizes), programs),
+                    schedule(group_sizes.chosen(planned.plan), programs),
                     programs.stages,
                 )
         if len(planned.by_sizes) >= PREPARED_LIMIT:

@@ -24,7 +24,7 @@ from shaderad.ir.arrays import Value
 from shaderad.ir.types import is_differentiable
 from shaderad.lower.bindings import Mode, Role
 from shaderad.lower.targets import Profile
-from shaderad.plan.groups import chosen
+from shaderad.plan.groups import GroupSizes
 from shaderad.plan.planning import plan
 from shaderad.plan.steps import RunPass
 
@@ -56,7 +56,9 @@ def build_graph(
             built = pushed(primal, graph.wanted, with_outputs=True)
         else:
             built = primal
-        planned = schedule(chosen(plan(built, profile.limits.storage_buffers), {}), programs)
+        limits = profile.limits
+        steps = GroupSizes({}, limits.group_bytes).chosen(plan(built, limits.storage_buffers))
+        planned = schedule(steps, programs)
         return ModePlan(planned, *names[mode])
 
     by_mode, refusals = build_modes(
