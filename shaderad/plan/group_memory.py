@@ -171,7 +171,8 @@ def share_of(
     positions: Positions, thread: Expr, count: Size, threads: Size, counter: nodes.Var
 ) -> Share:
     """The share of a thread in a step of `count` elements; `counter` is a new variable."""
-    first, count, threads = positions.of(thread), positions.known(count), positions.known(threads)
+    first = positions.of(thread)
+    count, threads = positions.known(count), positions.known(threads)
     if not isinstance(count, int) or not isinstance(threads, int):
         return Share(positions.of(counter), count, threads, counter)
     turns = -(-count // threads)

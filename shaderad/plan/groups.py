@@ -15,14 +15,16 @@ from functools import partial
 from shaderad.ir import arrays, nodes, ops, sizes
 from shaderad.ir.arrays import ArrayType, Value
 from shaderad.ir.nodes import Assign, Expr, Function, If, Stmt
-from shaderad.ir.sizes import Size
+from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import FLOAT, INT, Access, scalars
+from shaderad.plan.elements import base_of
 from shaderad.plan.group_memory import UNDECIDED, Use, counted, decide
 from shaderad.plan.group_writer import THREADS, GroupWriter, NoGroup, Region, cost_of_all
-from shaderad.plan.kernels import IsStored, Writer, write_kernel
+from shaderad.plan.kernels import IsStored, PlanKernel, Writer, write_kernel
 from shaderad.plan.positions import Indices, Position, add, constant, number, times
 from shaderad.plan.scatters import guarded
 from shaderad.plan.steps import (
+    CopyValues,
     Effort,
     GroupLoop,
     Plan,
@@ -128,18 +130,42 @@ class GroupSizes:
         """
         choices: list[int] = []
         for step in plan.steps:
-            if isinstance(step, Repeat):
+            if _may_copy(step):
+                choices.append(-1 if self._copies(step) else 0)
+            if isinstance(step, Repeat) and not self._copies(step):
                 fixed = self._fixed(step)
                 choices += fixed.values() if fixed else (0, *self.choices(step.body))
         return tuple(choices)
 
     def _chosen(self, step: Step) -> Step:
+        pairs = self._copies(step) if _may_copy(step) else ()
+        if pairs:
+            return CopyValues(pairs, step.writes)
         if not isinstance(step, Repeat):
             return step
         fixed = self._fixed(step)
         if step.group is not None and fixed:
             return step.group.write(fixed, self.group_bytes)
         return replace(step, body=self.chosen(step.body), group=None)
+
+    def _copies(self, step: Step) -> tuple[tuple[Value, Value], ...]:
+        """Values, and the results that a step copies them to; none where it computes."""
+        match step:
+            case Repeat(node=node) if self._are_equal((node.count,), (0,)):
+                return tuple(zip(step.reads, node.results[: node.carry_count], strict=False))
+            case RunKernel(work=PlanKernel(writes=((_, Value(producer=arrays.Slice() as node)),))):
+                x = node.operands[0]
+                return ((base_of(x), node.result),) if self._are_equal(x.shape, node.shape) else ()
+            case _:
+                return ()
+
+    def _are_equal(self, a: Shape, b: Shape) -> bool:
+        if not frozenset().union(*map(sizes.symbols, (*a, *b))) <= self.known.keys():
+            return False
+        return all(
+            sizes.evaluate(m, self.known) == sizes.evaluate(n, self.known)
+            for m, n in zip(a, b, strict=True)
+        )
 
     def _fixed(self, step: Repeat) -> Mapping[str, int]:
         """The numbers in the kernel of a loop; none if a dispatch a step takes less time."""
@@ -161,6 +187,20 @@ class GroupSizes:
         while threads < MOST_THREADS and 2 * threads * step_count < element_count:
             threads *= 2
         return threads
+
+
+def _may_copy(step: Step) -> bool:
+    """True if sizes may let a step do nothing but copy."""
+    match step:
+        case Repeat(node=node):
+            return not isinstance(node.count, int) or node.count == 0
+        case RunKernel(
+            work=PlanKernel(reads=((_, x),), writes=((_, Value(producer=arrays.Slice() as node)),))
+        ):
+            is_start = set(node.steps) == {1} and set(node.starts) == {0}
+            return is_start and x is base_of(node.operands[0])
+        case _:
+            return False
 
 
 Element = Callable[[Position], tuple[Sequence[Stmt], Expr]]

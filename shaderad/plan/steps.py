@@ -156,6 +156,19 @@ class RunGroup:
         return tuple(v for _, v in self.work.writes)
 
 
+@dataclass(frozen=True, eq=False)
+class CopyValues:
+    """Values that are equal to others, such as results of loops without iterations."""
+
+    pairs: tuple[tuple[Value, Value], ...]
+    """Others, and the values."""
+    writes: tuple[Value, ...]
+
+    @property
+    def reads(self) -> tuple[Value, ...]:
+        return tuple(v for v, _ in self.pairs)
+
+
 @dataclass(eq=False)
 class GroupLoop:
     """The kernels that one workgroup may run in place of a loop, made when they are asked for."""
@@ -214,7 +227,7 @@ class RepeatWhile:
         return self.node.results
 
 
-Step = RunKernel | RunPass | RunTiles | RunGroup | CallKernel | Repeat | RepeatWhile
+Step = RunKernel | RunPass | RunTiles | RunGroup | CopyValues | CallKernel | Repeat | RepeatWhile
 
 
 @dataclass(frozen=True, eq=False)
