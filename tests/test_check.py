@@ -184,6 +184,18 @@ def test_a_wrong_gradient_by_a_half_is_found_where_small_steps_round_away(
         sad.gradcheck(steep, 1.9, dim=2)
 
 
+def test_a_wrong_gradient_of_half_arrays_is_found(device: sad.Device) -> None:
+    @sad.custom_vjp
+    def doubled(x):
+        return x * 2.0
+
+    doubled.defvjp(lambda x: (x * 2.0, ()), lambda _, y_bar: (y_bar * 1.75,))
+    x = sad.array([0.3, 1.3, -2.1], dtype=half)
+    sad.gradcheck(lambda x: sad.sin(x * 2.0), x)
+    with pytest.raises(sad.GradientError, match="SR0462"):
+        sad.gradcheck(doubled, x)
+
+
 def test_extremes_that_nobody_writes_stay_infinite_and_pass(device: sad.Device) -> None:
     report = sad.gradcheck(nearest, [0.3, 0.8, 1.9], dim=3, shapes={"low": (6,), "high": (2,)})
     assert report.arguments[0].worst < 1.0

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from shaderad.arrays import trees
+from shaderad.arrays.arrays import Array
 from shaderad.arrays.tape import When
 from shaderad.check.slots import (
     Slot,
@@ -32,10 +34,12 @@ from shaderad.ir.walk import reachable
 __all__ = ["gradcheck"]
 
 DEFAULT_RTOL = 1e-2
+HALF_RTOL = 3e-2
 DEFAULT_ATOL = 1e-4
 # Relative to the argument. Large steps keep rounding small, small ones stay clear of kinks; a
 # right gradient agrees at one of them.
 STEPS = (1e-2, 2e-3, 5e-4)
+HALF_STEPS = (2e-1, 5e-2, 2e-2)
 # A few units in the last place of a result, summed as independent errors.
 FLOAT32_NOISE = 4e-7
 HALF_NOISE = 1e-3
@@ -103,7 +107,7 @@ def gradcheck(
         args: Its positional arguments.
         eps: Step of the finite differences, relative to the argument (at least to 1). Default:
             several, of which one must agree.
-        rtol: Largest relative difference; default 1e-2, for float32.
+        rtol: Largest relative difference; default 1e-2, with halves 3e-2.
         atol: Largest absolute difference; default 1e-4.
         call: Call keywords such as ``dim``.
 
@@ -127,7 +131,7 @@ def gradcheck(
         report.is_exempt = True
         return report
     random = np.random.default_rng(0)
-    is_half = any(map(_holds_half, at.kernels))
+    is_half = any(map(_holds_half, at.kernels)) or any(map(_is_half, trees.leaves((args, at.out))))
     slots = slots_of(function, args, is_half=is_half)
     for slot in slots:
         not_finite = slot.values[~np.isfinite(slot.values)]
@@ -142,9 +146,9 @@ def gradcheck(
         slots=slots,
         cotangent=as_float32(cotangent),
         gradients=gradient_vectors(slots, args, gradients),
-        rtol=DEFAULT_RTOL if rtol is None else rtol,
+        rtol=rtol if rtol is not None else HALF_RTOL if is_half else DEFAULT_RTOL,
         atol=DEFAULT_ATOL if atol is None else atol,
-        steps=STEPS if eps is None else (eps,),
+        steps=(eps,) if eps is not None else HALF_STEPS if is_half else STEPS,
         noise=HALF_NOISE if is_half else FLOAT32_NOISE,
     )
     report.arguments = [_Differences(problem, k).check(random) for k in range(len(slots))]
@@ -170,7 +174,14 @@ def is_exempt(kernel: nodes.Kernel) -> bool:
 def _holds_half(kernel: nodes.Kernel) -> bool:
     """True if an array or uniform of the kernel holds 16-bit floats."""
     types = [b.type.element for b in kernel.buffers] + [u.type for u in kernel.uniforms]
-    return any(scalar == HALF for t in types for scalar in scalars(t))
+    return any(HALF in scalars(t) for t in types)
+
+
+def _is_half(leaf: Any) -> bool:
+    """True if an argument or a result holds 16-bit floats."""
+    if isinstance(leaf, Array):
+        return HALF in scalars(leaf.element)
+    return getattr(leaf, "dtype", None) == np.float16
 
 
 @dataclass

@@ -74,7 +74,7 @@ def debug_kernel(
 
 def _inferred_dim(function: UserKernel, call: CallArguments) -> tuple[int, ...]:
     """The extents of a launch without ``dim=``."""
-    constants = {p.name: call.given[p.name] for p in function.signature.parameters if p.is_const}
+    constants = {name: call.given[name] for name in function.signature.constants}
     kernel = function.specialise(constants)
     axes = axes_of_launch(kernel)
     shapes = asked_shapes(kernel, call.options.get("shapes"))

@@ -144,7 +144,10 @@ def cotangents_of(out: Any, out_bar: Any, name: str = "out_bar") -> list[Array |
         is_array = isinstance(leaf, Array)
         found.append(cotangent_of(leaf, given, name) if is_array else None)
 
-    trees.mapped(collect, out, out_bar, name=name)
+    if isinstance(out, Array):
+        collect(out, out_bar)
+    else:
+        trees.mapped(collect, out, out_bar, name=name)
     return found
 
 

@@ -125,11 +125,12 @@ def kernel_at(
     function: Launchable, args: Sequence[Any], keywords: Mapping[str, Any], *, when: When
 ) -> KernelAt:
     call = bound_call(function, args, keywords)
-    type_by_name = {p.name: p.type for p in function.signature.parameters if not p.is_const}
-    for name in call.given:
-        t = type_by_name.get(name)
-        if name not in call.positional and t is not None and reaches_floats(t):
-            raise error("SR0453", name=name)
+    type_by_name = function.signature.variable_types
+    if len(call.positional) < len(call.given):
+        for name in call.given:
+            t = type_by_name.get(name)
+            if name not in call.positional and t is not None and reaches_floats(t):
+                raise error("SR0453", name=name)
     launch = launch_of(call)
     if trace_of(launch.sources.values()) is not None:
         raise error("SR0451")
@@ -149,23 +150,25 @@ def gradient_form(
     given: Any, t: types.Type, path: Path, launch: Launch, gradients: Mapping[str, Array]
 ) -> Any:
     """The gradient of one argument; `None` where it leads to no float."""
+    name = launch.facts.name_by_path.get(path)
+    if name is not None and not (launch.pools is not None and is_pooled(t)):
+        gradient = gradients.get(name)
+        element = t.element if isinstance(t, types.BufferType) else t
+        return None if gradient is None else in_form_given(gradient, given, element)
     if not reaches_floats(t):
         return None
     if isinstance(t, types.Struct) and comes_apart(t):
         fields = struct_fields(given) or {}
         parts = {
-            name: gradient_form(fields[name], field, (*path, name), launch, gradients)
-            for name, field in t.fields
+            field: gradient_form(fields[field], part, (*path, field), launch, gradients)
+            for field, part in t.fields
         }
         return _rebuilt(given, parts)
-    if launch.pools is not None and is_pooled(t):
-        behind = _GradientsBehind(launch.pools, gradients)
-        if isinstance(t, types.Pointer):
-            return behind.pointer(launch.facts.name_by_path[*path, POINTED], 0)
-        return behind.pointer(launch.facts.name_by_path[path], 0).target
-    gradient = gradients[launch.facts.name_by_path[path]]
-    element = t.element if isinstance(t, types.BufferType) else t
-    return in_form_given(gradient, given, element)
+    assert launch.pools is not None
+    behind = _GradientsBehind(launch.pools, gradients)
+    if isinstance(t, types.Pointer):
+        return behind.pointer(launch.facts.name_by_path[*path, POINTED], 0)
+    return behind.pointer(launch.facts.name_by_path[path], 0).target
 
 
 def _rebuilt(like: Any, parts: dict[str, Any]) -> Any:

@@ -97,10 +97,8 @@ def bound_call(
 def launch_of(call: CallArguments) -> Launch:
     """Binds a call to a device; nothing is recorded but uploads."""
     function, options = call.function, call.options
-    signature = function.signature
-    kernel = function.specialise(
-        {p.name: call.given[p.name] for p in signature.parameters if p.is_const}
-    )
+    constants = function.signature.constants
+    kernel = function.specialise({name: call.given[name] for name in constants})
     bounds, checks = checked_options(function, options)
     device = device_of(options.get("device"), call.given.values())
     facts = device.stages.facts(kernel)

@@ -46,9 +46,7 @@ def traced_call(call: CallArguments) -> Any:
         ShapeError: SR0330, SR0368 to SR0377, where an argument does not fit its parameter.
     """
     function = call.function
-    kernel = function.specialise(
-        {p.name: call.given[p.name] for p in function.signature.parameters if p.is_const}
-    )
+    kernel = function.specialise({name: call.given[name] for name in function.signature.constants})
     facts = KernelFacts(kernel)
     bounds, checks = checked_options(function, call.options)
     if tracing().batch:

@@ -111,6 +111,16 @@ class KernelSignature:
         """The parameters that are structs, with their types."""
         return tuple((p.name, p.type) for p in self.parameters if isinstance(p.type, Struct))
 
+    @cached_property
+    def constants(self) -> tuple[str, ...]:
+        """The parameters that are constants of the compiled kernel."""
+        return tuple(p.name for p in self.parameters if p.is_const)
+
+    @cached_property
+    def variable_types(self) -> dict[str, Type]:
+        """The types of the other parameters, by name."""
+        return {p.name: p.type for p in self.parameters if not p.is_const}
+
 
 def kernel_signature(function: PythonFunction) -> KernelSignature:
     """The parameters of a kernel.

@@ -63,32 +63,39 @@ def taken_apart(tree: Any, convert: Convert) -> Arguments:
     return Arguments(skeleton, tuple(found))
 
 
-def arrays_like(skeleton: Any, tree: Any) -> list[Array] | None:
-    """The arrays of `tree`, where `skeleton` has placeholders; `None` where they differ otherwise.
+def arrays_like(skeleton: Sequence[Any], given: Sequence[Any]) -> list[Array] | None:
+    """The arrays among `given`, where `skeleton` has placeholders; `None` where they differ
+    otherwise.
 
     Leaves must be the very same: what is equal, such as 0.0 and -0.0, may be different.
     """
     found: list[Array] = []
-    return found if _is_like(skeleton, tree, found) else None
+    return found if _are_like(skeleton, given, found) else None
+
+
+def _are_like(skeletons: Sequence[Any], given: Sequence[Any], found: list[Array]) -> bool:
+    # The host's time of a call: no function is called for an array.
+    if len(skeletons) != len(given):
+        return False
+    for one, other in zip(skeletons, given, strict=True):
+        if type(one) is Placeholder:
+            if type(other) is not Array or other.given_vector != one.vector:
+                return False
+            found.append(other)
+        elif one is not other and not _is_like(one, other, found):
+            return False
+    return True
 
 
 def _is_like(skeleton: Any, tree: Any, found: list[Array]) -> bool:
-    if isinstance(skeleton, Placeholder):
-        found.append(tree)
-        return type(tree) is Array and tree.given_vector == skeleton.vector
     if type(tree) is not type(skeleton):
         return False
     if isinstance(skeleton, tuple | list):
-        items, others = cast("Sequence[Any]", skeleton), cast("Sequence[Any]", tree)
-        return len(items) == len(others) and all(
-            _is_like(one, other, found) for one, other in zip(items, others, strict=True)
-        )
+        return _are_like(cast("Sequence[Any]", skeleton), cast("Sequence[Any]", tree), found)
     parts, others = struct_fields(skeleton), struct_fields(tree)
     if parts is None or others is None:
-        return tree is skeleton
-    return list(parts) == list(others) and all(
-        _is_like(one, others[name], found) for name, one in parts.items()
-    )
+        return False
+    return list(parts) == list(others) and _are_like([*parts.values()], [*others.values()], found)
 
 
 def typed_arguments(function: Launchable, args: Sequence[Any], device: Device) -> list[Any]:

@@ -98,7 +98,8 @@ class TracedFunction:
                 return sizes.evaluate(leaf.size, size_by_name)
             return leaf
 
-        return trees.mapped(filled, self.out)
+        out = self.out  # Most functions have one array as their result.
+        return filled(out) if isinstance(out, Placeholder) else trees.mapped(filled, out)
 
 
 def traced_variant(function: Callable[..., Any], form: Form) -> TracedFunction:

@@ -298,6 +298,30 @@ def multiplied(maker: Maker, x: Value) -> Value:
     return b.reduce(ops.ADD, product)
 
 
+def convolved(maker: Maker, x: Value) -> Value:
+    """A convolution over the last axis or two; positions may jump, and lie outside of `x`."""
+    weights = [v for v in maker.pool if len(v.shape) == 1]
+    if not x.shape or not weights:
+        return x
+    w, rank = maker.pick(weights), maker.whole(1, min(2, len(x.shape)) + 1)
+    lead, spatial = x.shape[:-rank], x.shape[-rank:]
+    axes: list[Size] = [1] * (2 + rank)  # Output channels, channels, and those of the window.
+    role = maker.whole(0, len(axes))
+    has_channels = bool(lead) and role == 1 and lead[-1] == w.shape[0]
+    axes[role if role != 1 or has_channels else 2] = w.shape[0]
+    rows, channels = (lead[:-1], lead[-1]) if has_channels else (lead, 1)
+    node = arrays.Convolution(
+        operands=(b.reshape(x, (1, sizes.product(rows), channels, *spatial)),
+                  b.reshape(w, (1, *axes))),
+        extents=tuple(maker.pick((extent, 3)) for extent in spatial),
+        strides=tuple(maker.pick((1, 2, -1)) for _ in spatial),
+        dilations=tuple(maker.pick((1, -1, 3)) for _ in spatial),
+        spacings=tuple(maker.pick((1, 2)) for _ in spatial),
+        padding=tuple(maker.pick((-1, 0, 2)) for _ in spatial),
+    )  # fmt: skip
+    return b.reshape(node.result, (*rows, axes[0], *node.extents))
+
+
 def scanned(maker: Maker, x: Value) -> Value:
     op = maker.pick((ops.ADD, ops.MUL))
     return b.scan(op, x) if x.shape else x
@@ -370,5 +394,6 @@ LAYOUTS: tuple[Step, ...] = (
 STEPS: tuple[Step, ...] = (
     unary, binary, binary, chosen, in_struct, transposed, reshaped, reversed_, shifted, repeated,
     joined, sliced, placed, rolled, gathered, gathered, scattered, binned, in_other_floats,
-    last_written, reduced, multiplied, multiplied, scanned, ordered, extreme, looped, in_batches,
+    last_written, reduced, multiplied, multiplied, convolved, scanned, ordered, extreme, looped,
+    in_batches,
 )  # fmt: skip
