@@ -29,6 +29,7 @@ CAPABILITIES = Capabilities(
     uniform_bytes_limit=2**14,
     workgroup_count_limit=65535,
     workgroup_threads_limit=256,
+    group_bytes_limit=1 << 14,
 )
 
 

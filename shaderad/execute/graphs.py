@@ -23,7 +23,7 @@ from shaderad.execute.call import device_of
 from shaderad.execute.run_graph import explained, pulled, run_graph
 from shaderad.ir.types import Type, is_differentiable
 from shaderad.language.host import caller_locals
-from shaderad.plan.choices import chosen
+from shaderad.plan.choices import PlanChoices
 from shaderad.plan.explain import draw, explain
 from shaderad.plan.planning import plan
 from shaderad.plan.simplify import simplified
@@ -141,7 +141,7 @@ class GraphFunction(BindableGraph):
         """
         if self._latest is not None and not args and not kwargs:
             graph = self._latest.variant.graph
-            return explain(chosen(plan(graph), {}), len(graph.nodes))
+            return explain(PlanChoices({}).chosen(plan(graph)), len(graph.nodes))
         bound = self.bound(args, kwargs)
         sizes = bound.form.size_by_name
         return explained(bound.variant.graph, bound.operands, sizes, bound.device)

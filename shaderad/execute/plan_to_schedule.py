@@ -16,7 +16,15 @@ from shaderad.lower.bindings import Mode, Role
 from shaderad.lower.passes.entries import result_name
 from shaderad.lower.passes.rows import INIT, RESULT, lower_reduce, lower_scan
 from shaderad.plan.reductions import ReduceFields
-from shaderad.plan.steps import CallKernel, Repeat, RepeatWhile, RunGroup, RunPass, RunTiles
+from shaderad.plan.steps import (
+    CallKernel,
+    CopyValues,
+    Repeat,
+    RepeatWhile,
+    RunGroup,
+    RunPass,
+    RunTiles,
+)
 
 if TYPE_CHECKING:
     from shaderad.execute.kernel_steps import Key
@@ -77,6 +85,8 @@ class Scheduler:
             # Each result is stored by one of the two.
             self.binder.add(work_step(step.tiles, is_filled=True))
             self.binder.add(work_step(step.added, is_filled=True))
+        elif isinstance(step, CopyValues):
+            add_copies(self, step)
         elif isinstance(step, RunGroup):
             (threads,) = step.work.dim
             assert isinstance(threads, int)
@@ -197,6 +207,18 @@ def call_step(step: CallKernel) -> KernelStep:
     is_one = mode is not Mode.PRIMAL and all(extent == 1 for extent in call.dim)
     choice = Choice(mode, call.bounds, call.checks, own, uniforms, wanted, is_one_thread=is_one)
     return KernelStep(call.kernel, choice, call.dim, values, shapes)
+
+
+def add_copies(scheduler: Scheduler, step: CopyValues) -> None:
+    """Copies of values; what is copied from nothing has no elements."""
+    places, source_of = scheduler.places, {copy: v for v, copy in step.pairs}
+    for copy in step.writes:
+        target, size = places.number(copy), places.byte_count(copy)
+        if copy in source_of:
+            v = source_of[copy]
+            scheduler.move(places.number(v), places.start(v), target, size)
+        else:
+            scheduler.instructions.append(to.Set(target, 0, size))
 
 
 def add_repeat(scheduler: Scheduler, step: Repeat) -> None:

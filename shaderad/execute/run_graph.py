@@ -28,7 +28,7 @@ from shaderad.ir.arrays import Graph, KernelCall, Value
 from shaderad.ir.nodes import Kernel
 from shaderad.ir.prints import silent_graph
 from shaderad.ir.types import is_differentiable
-from shaderad.plan.choices import choices_at, chosen
+from shaderad.plan.choices import PlanChoices
 from shaderad.plan.explain import Memory, explain
 from shaderad.plan.planning import plan
 from shaderad.rules.arrays import LinearisedGraph
@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 
 
 Flags = tuple[bool, ...]
+FIXED_LIMIT = 8
+"""Combinations of sizes for which a graph has kernels of their own; others share one."""
 
 
 def run_graph(
@@ -239,14 +241,12 @@ class GraphRunner:
 
     def plan(self, graph: Graph, sizes: Mapping[str, int]) -> Plan:
         """The plan of `graph` at these sizes, for what the device can bind."""
-        return self._chosen(self._plan(graph), sizes)
+        return self._choices(sizes).chosen(self._plan(graph))
 
-    def _chosen(self, plan: Plan, sizes: Mapping[str, int]) -> Plan:
-        return chosen(plan, sizes, has_quads=self._has_quads)
-
-    @property
-    def _has_quads(self) -> bool:
-        return "subgroups" in self._device.capabilities.features
+    def _choices(self, sizes: Mapping[str, int], *, are_fixed: bool = True) -> PlanChoices:
+        capabilities = self._device.capabilities
+        has_quads = "subgroups" in capabilities.features
+        return PlanChoices(sizes, capabilities.group_bytes_limit, has_quads, are_fixed)
 
     def _plan(self, graph: Graph) -> Plan:
         return plan(graph, self._device.capabilities.storage_buffer_limit)
@@ -261,13 +261,12 @@ class GraphRunner:
     def _scheduled_at(
         self, planned: _PlannedGraph, sizes: Mapping[str, int], key: Hashable
     ) -> Scheduled:
-        choices: tuple[int, ...] = ()
-        if planned.plan is not None:
-            choices = choices_at(planned.plan, sizes, has_quads=self._has_quads)
+        at_sizes = self._choices(sizes, are_fixed=len(planned.by_choices) < FIXED_LIMIT)
+        choices = () if planned.plan is None else at_sizes.choices(planned.plan)
         if choices not in planned.by_choices:
             assert planned.plan is not None
             with Work("graph", "planning"):
-                plan = self._chosen(planned.plan, sizes)
+                plan = at_sizes.chosen(planned.plan)
                 by_windows = partial(self._schedule_of, plan, is_windowed=True)
                 planned.by_choices[choices] = self._schedule_of(plan, make_windowed=by_windows)
         if len(planned.by_sizes) >= PREPARED_LIMIT:

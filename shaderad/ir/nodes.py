@@ -504,6 +504,8 @@ class Buffer:
     """Path in the arguments: ``("mesh", "vertices")``; `POINTED` follows a pointer."""
     type: BufferType
     span: Span = NO_SPAN
+    count: int = 0
+    """The elements of an array in group memory."""
 
     @property
     def is_pointed(self) -> bool:

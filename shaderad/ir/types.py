@@ -166,6 +166,7 @@ class Access(Enum):
     MIN = "Min"
     MAX = "Max"
     SCRATCH = "Scratch"  # of plans: all threads of the one workgroup write and read it
+    GROUP = "Group"  # the same in group memory
 
     @property
     def described(self) -> str:
@@ -174,7 +175,7 @@ class Access(Enum):
         return f"{article} `{self.value}` array"
 
 
-ANNOTATED = tuple(access for access in Access if access is not Access.SCRATCH)
+ANNOTATED = tuple(a for a in Access if a not in (Access.SCRATCH, Access.GROUP))
 """The access modes that users annotate."""
 
 

@@ -64,6 +64,7 @@ class Role(Enum):
     WINNER = "winner"  # the argmin index: thread and write number, for each word of Min or Max
     SCRATCH = "scratch"  # arrays between the steps that one workgroup runs; read and written
     SCRATCH_SUMS = "scratch sums"  # of them, those to which threads add
+    GROUP = "group"  # arrays between those steps in the memory of the workgroup; not bound
     MARKS = "marks"  # the write count of each storage word of an Out array
     REPORT = "report"  # the device's report buffer
     PRINT = "print"  # the device's print buffer
@@ -122,6 +123,7 @@ ROLES: dict[Role, RoleRow] = {
     Role.WINNER: RoleRow(suffix="_winner", has_offset=False, words_a_word=2),
     Role.SCRATCH: RoleRow(arena="scratch", is_always_arena=True),
     Role.SCRATCH_SUMS: RoleRow(arena="scratch_sums", is_always_arena=True),
+    Role.GROUP: RoleRow(has_offset=False),
     Role.MARKS: RoleRow(suffix="_marks", has_offset=False, words_a_word=1),
     Role.REPORT: RoleRow(),
     Role.PRINT: RoleRow(),

@@ -18,6 +18,8 @@ class Limits:
     storage_buffers: int
     workgroup: int
     """Threads of a workgroup."""
+    group_bytes: int
+    """Memory of a workgroup."""
     spaces: int
     """Descriptor sets, bind groups or register spaces."""
     slots: int
@@ -50,11 +52,11 @@ class Profile:
         return tuple(name for name, is_allowed in allowed.items() if is_allowed)
 
 
-# WebGPU guarantees 8 storage buffers an entry point, 256 threads a workgroup, 4 bind groups and
-# slots up to 999; portable SPIR-V keeps to these limits too.
-_PORTABLE = Limits(storage_buffers=8, workgroup=256, spaces=4, slots=1000)
+# WebGPU guarantees 8 storage buffers an entry point, 256 threads and 16 KiB a workgroup, 4 bind
+# groups and slots up to 999; portable SPIR-V keeps to these limits too.
+_PORTABLE = Limits(storage_buffers=8, workgroup=256, group_bytes=1 << 14, spaces=4, slots=1000)
 # Other drivers offer more; 16 buffers leave room for bindings of the host.
-_NATIVE = Limits(storage_buffers=16, workgroup=1024, spaces=4, slots=1000)
+_NATIVE = Limits(storage_buffers=16, workgroup=1024, group_bytes=1 << 15, spaces=4, slots=1000)
 # HLSL does not limit spaces. Metal has one space with 31 buffers.
 _HLSL = replace(_NATIVE, spaces=1000)
 _METAL = replace(_NATIVE, spaces=1, slots=31)

@@ -1,18 +1,32 @@
-"""A plan for all sizes -> the plan at some sizes, on devices with subgroups or without.
+"""A plan for all sizes -> the plan at some sizes, on a device.
 
-Sizes decide whether one workgroup runs a loop (`groups.py`), and whether threads load four elements
-at once (`wide_tiles.py`). Where sizes are open, what is right for all of them runs.
+Sizes decide whether one workgroup runs a loop (`groups.py`), whether threads load four elements at
+once (`wide_tiles.py`), and whether a step only copies. Where sizes are open, what is right for all
+of them runs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from shaderad.ir import sizes
-from shaderad.ir.sizes import Size
-from shaderad.plan.groups import threads_of, with_threads
-from shaderad.plan.steps import Plan, Repeat, RepeatWhile, RunTiles, Step, WideTiles
+from shaderad.ir import arrays, sizes
+from shaderad.ir.arrays import Value
+from shaderad.ir.sizes import Shape, Size
+from shaderad.plan.elements import base_of
+from shaderad.plan.group_writer import THREADS
+from shaderad.plan.groups import threads_of
+from shaderad.plan.kernels import PlanKernel
+from shaderad.plan.steps import (
+    CopyValues,
+    Plan,
+    Repeat,
+    RepeatWhile,
+    RunKernel,
+    RunTiles,
+    Step,
+    WideTiles,
+)
 
 AS_IT_IS, WIDE, SHARED = range(3)
 """Kernels of sums over tiles: for all sizes; with wide loads; with these shared in quads."""
@@ -20,55 +34,120 @@ _QUADS = 16
 """Columns of a quad of threads."""
 
 
-def chosen(plan: Plan, known: Mapping[str, int], *, has_quads: bool = False) -> Plan:
-    """`plan` with the kernels that are the best ones at these sizes."""
+@dataclass(frozen=True, slots=True)
+class PlanChoices:
+    """Sizes and a device, by which the kernels of a plan are chosen.
 
-    def at_sizes(step: Step) -> Step:
+    Attributes:
+        known: The sizes, by name.
+        group_bytes: The memory of a workgroup.
+        has_quads: True if four adjacent threads can read what the others hold.
+        are_fixed: True if the sizes of arrays are numbers in the kernels of loops.
+    """
+
+    known: Mapping[str, int]
+    group_bytes: int = 0
+    has_quads: bool = False
+    are_fixed: bool = True
+
+    def chosen(self, plan: Plan) -> Plan:
+        """`plan` with the kernels that are the best ones."""
+        return replace(plan, steps=tuple(map(self._chosen, plan.steps)))
+
+    def choices(self, plan: Plan) -> tuple[int, ...]:
+        """All that is decided, in the order of steps, an outer loop before those inside.
+
+        For each loop the numbers in its kernel, first that of its threads, 0 if a dispatch a step
+        runs; for each sum over tiles the kind of its kernel; -1 for a step that copies.
+        """
+        choices: list[int] = []
+        for step in plan.steps:
+            if isinstance(step, RunTiles) and step.wide is not None:
+                choices.append(self.tiles_kind(step.wide))
+            if _may_copy(step):
+                choices.append(-1 if self._copies(step) else 0)
+            if isinstance(step, RepeatWhile):
+                choices += self.choices(step.body)
+            if isinstance(step, Repeat) and not self._copies(step):
+                fixed = self._fixed(step)
+                choices += fixed.values() if fixed else (0, *self.choices(step.body))
+        return tuple(choices)
+
+    def _chosen(self, step: Step) -> Step:
+        pairs = self._copies(step) if _may_copy(step) else ()
+        if pairs:
+            return CopyValues(pairs, step.writes)
         if isinstance(step, RunTiles) and step.wide is not None:
-            kind = tiles_at(step.wide, known, has_quads)
+            kind = self.tiles_kind(step.wide)
             tiles = step.tiles if kind == AS_IT_IS else step.wide.work(kind == SHARED)
             return replace(step, tiles=tiles, wide=None)
         if isinstance(step, Repeat):
-            threads = threads_of(step, known)
-            if step.group is not None and threads:
-                return with_threads(step.group, threads)
+            fixed = self._fixed(step)
+            if step.group is not None and fixed:
+                return step.group.write(fixed, self.group_bytes)
             step = replace(step, group=None)
         if isinstance(step, Repeat | RepeatWhile):
-            body = chosen(step.body, known, has_quads=has_quads)
-            return replace(step, body=body)
+            return replace(step, body=self.chosen(step.body))
         return step
 
-    return replace(plan, steps=tuple(map(at_sizes, plan.steps)))
+    # -- tiles -----------------------------------------------------------------------------
+
+    def tiles_kind(self, wide: WideTiles) -> int:
+        """The kind of the kernel of a sum over tiles."""
+        if not all(map(self._is_known, (*wide.multiples, wide.columns))):
+            return AS_IT_IS
+        if any(sizes.evaluate(size, self.known) % 4 for size in wide.multiples):
+            return AS_IT_IS
+        columns = sizes.evaluate(wide.columns, self.known)
+        # Of the last quad, at most a fifth of all threads may be idle.
+        is_full = 4 * _QUADS * -(-columns // _QUADS) <= 5 * columns
+        return SHARED if self.has_quads and wide.may_share and is_full else WIDE
+
+    def _is_known(self, size: Size) -> bool:
+        return sizes.symbols(size) <= self.known.keys()
+
+    # -- loops -----------------------------------------------------------------------------
+
+    def _fixed(self, step: Repeat) -> Mapping[str, int]:
+        """The numbers in the kernel of a loop; none if a dispatch a step takes less time."""
+        effort = None if step.group is None else step.group.effort
+        threads = 0 if effort is None else threads_of(effort, self.known)
+        if effort is None or not threads:
+            return {}
+        names = sorted(effort.extents & self.known.keys()) if self.are_fixed else ()
+        return {THREADS: threads, **{name: self.known[name] for name in names}}
+
+    # -- copies ----------------------------------------------------------------------------
+
+    def _copies(self, step: Step) -> tuple[tuple[Value, Value], ...]:
+        """Values, and the results that a step copies them to; none where it computes."""
+        match step:
+            case Repeat(node=node) if self._are_equal((node.count,), (0,)):
+                return tuple(zip(step.reads, node.results[: node.carry_count], strict=False))
+            case RunKernel(work=PlanKernel(writes=((_, Value(producer=arrays.Slice() as node)),))):
+                x = node.operands[0]
+                return ((base_of(x), node.result),) if self._are_equal(x.shape, node.shape) else ()
+            case _:
+                return ()
+
+    def _are_equal(self, a: Shape, b: Shape) -> bool:
+        if not all(map(self._is_known, (*a, *b))):
+            return False
+        return all(
+            sizes.evaluate(m, self.known) == sizes.evaluate(n, self.known)
+            for m, n in zip(a, b, strict=True)
+        )
 
 
-def choices_at(plan: Plan, known: Mapping[str, int], *, has_quads: bool) -> tuple[int, ...]:
-    """All that these sizes decide, in the order of steps, an outer loop before those inside.
-
-    For each loop the threads of its kernel, 0 if a dispatch a step runs; for each sum over tiles
-    the kind of its kernel.
-    """
-    choices: list[int] = []
-    for step in plan.steps:
-        if isinstance(step, RunTiles) and step.wide is not None:
-            choices.append(tiles_at(step.wide, known, has_quads))
-        threads = threads_of(step, known) if isinstance(step, Repeat) else 0
-        if isinstance(step, Repeat):
-            choices.append(threads)
-        if isinstance(step, Repeat | RepeatWhile) and not threads:
-            choices += choices_at(step.body, known, has_quads=has_quads)
-    return tuple(choices)
-
-
-def tiles_at(wide: WideTiles, known: Mapping[str, int], has_quads: bool) -> int:
-    if not all(_is_known(size, known) for size in (*wide.multiples, wide.columns)):
-        return AS_IT_IS
-    if any(sizes.evaluate(size, known) % 4 for size in wide.multiples):
-        return AS_IT_IS
-    columns = sizes.evaluate(wide.columns, known)
-    # Of the last quad, at most a fifth of all threads may be idle.
-    is_full = 4 * _QUADS * -(-columns // _QUADS) <= 5 * columns
-    return SHARED if has_quads and wide.may_share and is_full else WIDE
-
-
-def _is_known(size: Size, known: Mapping[str, int]) -> bool:
-    return sizes.symbols(size) <= known.keys()
+def _may_copy(step: Step) -> bool:
+    """True if sizes may let a step do nothing but copy."""
+    match step:
+        case Repeat(node=node):
+            return not isinstance(node.count, int) or node.count == 0
+        case RunKernel(
+            work=PlanKernel(reads=((_, x),), writes=((_, Value(producer=arrays.Slice() as node)),))
+        ):
+            is_start = set(node.steps) == {1} and set(node.starts) == {0}
+            return is_start and x is base_of(node.operands[0])
+        case _:
+            return False

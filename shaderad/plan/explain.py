@@ -23,6 +23,7 @@ from shaderad.plan.kernels import kernel_name
 from shaderad.plan.reductions import ops_of
 from shaderad.plan.steps import (
     CallKernel,
+    CopyValues,
     Plan,
     Repeat,
     RepeatWhile,
@@ -101,6 +102,8 @@ class _Text:
                 return f"kernel {call.kernel.name}{mode} over {self._shape(call.dim)}"
             case Repeat():
                 return f"loop of {self._size(step.node.count)} iterations"
+            case CopyValues():
+                return "copies"
             case RunGroup(work=work):
                 return f"{work.kernel.name} of one workgroup"
             case RepeatWhile():

@@ -6,37 +6,31 @@ same elements stands a barrier, and all threads arrive at every barrier.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from shaderad.ir import nodes, sizes, walk
 from shaderad.ir.arrays import Value
-from shaderad.ir.nodes import Expr, Stmt
+from shaderad.ir.nodes import Assign, Expr, Stmt
 from shaderad.ir.sizes import Shape, Size
-from shaderad.ir.types import INT, UINT, Access, BufferType, Type, word_bytes
+from shaderad.ir.types import INT, UINT, Access, BufferType, LocalArray, Type, word_bytes
 from shaderad.plan.elements import Elements, View
+from shaderad.plan.group_memory import NO_SHARE, MemoryKind, Use, counted, share_of
 from shaderad.plan.kernels import IsStored, Writer
-from shaderad.plan.positions import Indices, Position, add, number
+from shaderad.plan.positions import Indices, Position, add, number, times
 from shaderad.plan.statements import Written
+from shaderad.plan.steps import Effort
 from shaderad.plan.storage import cost_of
 from shaderad.rules import composing as c
 
 THREADS = "$threads"
 """The symbol of the number of threads, which follows from other sizes."""
+_USUAL: Mapping[str, int] = defaultdict(lambda: 16)
+"""Sizes that are not known while accesses are counted."""
 _ACCESS_COST = 4
 """The cost of a read or write, in additions."""
-
-
-@dataclass(slots=True)
-class Effort:
-    """The steps of a kernel, as sizes."""
-
-    cost: Size = 0
-    """The cost of all steps together, in additions."""
-    step_count: Size = 0
-    element_count: Size = 0
-    """The elements of all steps together."""
 
 
 class NoGroup(Exception):
@@ -65,6 +59,16 @@ class Region:
         return self.array, self.half
 
 
+@dataclass(frozen=True, slots=True)
+class InputCopy:
+    """Elements of an input in local arrays: each thread has those of its share of a step."""
+
+    value: Value
+    share_count: Size
+    is_row: bool
+    """True if a row of the input belongs to an element of the step, not a column."""
+
+
 Places = Mapping[Value, Sequence[Region]]
 """Where values are to be stored."""
 
@@ -75,14 +79,20 @@ class GroupWriter:
     Args:
         writer: Of the kernel's arrays and uniforms.
         is_stored: True for values that have memory before the kernel runs.
+        decided: The arrays between steps, by name, with their memory; empty on trial.
     """
 
-    def __init__(self, writer: Writer, is_stored: IsStored) -> None:
+    def __init__(self, writer: Writer, is_stored: IsStored, decided: Mapping[str, Use]) -> None:
         self.positions = writer.positions
         self.body: list[Stmt] = []
+        self.uses: dict[str, Use] = {}
+        """The accesses to arrays between steps, by name."""
         self.times: Size = 1
         """How often the steps that are being written run."""
-        self.effort = Effort()
+        self._cost: Size = 0
+        self._step_count: Size = 0
+        self._element_count: Size = 0
+        self._count_symbols: frozenset[str] = frozenset([THREADS])
         self.place_of: dict[Value, Region] = {}
         self.outer: dict[Value, Value] = {}
         """Inputs of bodies of loops -> the values around the loops."""
@@ -90,14 +100,23 @@ class GroupWriter:
         """Rows of iterations -> where results of loops keep them."""
         self._writer = writer
         self._is_stored = is_stored
+        self._decided = decided
+        self._share = NO_SHARE
+        """The elements of the step being written that are the thread's."""
+        self._copies: dict[InputCopy, str] = {}
+        """Copies of inputs -> their local arrays."""
+        self._folded: Size = 1
+        """The elements that the loop being written inside of a step combines."""
+        self._is_repeated = False
         self._accessed: tuple[set[tuple[str, str]], set[tuple[str, str]]] = (set(), set())
         """Elements that threads read, and wrote, since the last barrier."""
         self._reads: set[tuple[str, str]] = set()
         self._writes: set[tuple[str, str]] = set()
         """Elements that the step being written reads, and writes."""
-        self._seen_arrays: dict[tuple[Value, Shape], str] = {}
+        self._seen_arrays: dict[tuple[Value, Shape], Region] = {}
         """Copies of values for reads that report, in the shape that these see."""
         self._count = 0
+        self._array_count = 0
 
     # -- steps -----------------------------------------------------------------------------
 
@@ -111,21 +130,20 @@ class GroupWriter:
 
         `element_count`: the elements that are computed if `body` has a loop over them.
         """
-        size = sizes.product(shape)
-        own = self.local("e", INT)
-        at = tuple(self.positions.unravelled(self.positions.of(own), shape))
-        statements = self._body(body, at)
+        size, (thread,) = sizes.product(shape), self._writer.index()
+        share = share_of(self.positions, thread, size, sizes.symbol(THREADS), self.local("e", INT))
+        if share.count == 0:
+            return
+        self._share, outer = share, self._share
+        statements = self._body(body, tuple(self.positions.unravelled(share.position, shape)))
+        self._share = outer
         read, written = self._accessed
         if self._reads & written or self._writes & (read | written):
             self.meet()
         self._accessed[0].update(self._reads)
         self._accessed[1].update(self._writes)
-        (thread,) = self._writer.index()
-        self._note(size, _cost(statements), size if element_count is None else element_count)
-        stop, step = self.positions.size(size), self.positions.size(sizes.symbol(THREADS))
-        self.body.append(
-            nodes.For(variable=own.name, start=thread, stop=stop, step=step, body=(*statements,))
-        )
+        self._note(size, cost_of_all(statements), size if element_count is None else element_count)
+        self.body += share.each(self.positions, thread, statements)
 
     def _body(self, body: Callable[[Indices], Sequence[Stmt]], at: Indices) -> Sequence[Stmt]:
         """The statements of `body`, after the copies that they need."""
@@ -135,16 +153,25 @@ class GroupWriter:
                 return body(at)
             except _NeedsCopy as copy:
                 array = self.scratch(copy.value.element, *copy.shape)
-                self.copy(copy.value, Region(array))
+                share = self._share
+                self.copy(copy.value, array)
+                self._share = share
                 self._seen_arrays[copy.value, copy.shape] = array
 
     def _note(self, size: Size, cost: int, element_count: Size) -> None:
-        effort = self.effort
         whole = sizes.multiply(self.times, sizes.multiply(cost, element_count))
-        effort.cost = sizes.add(effort.cost, whole)
-        effort.step_count = sizes.add(effort.step_count, self.times)
+        self._cost = sizes.add(self._cost, whole)
+        self._step_count = sizes.add(self._step_count, self.times)
         elements = sizes.multiply(self.times, size)
-        effort.element_count = sizes.add(effort.element_count, elements)
+        self._element_count = sizes.add(self._element_count, elements)
+
+    def effort(self) -> Effort:
+        """The work of all steps."""
+        asked = [size for _, size in self.positions.uniforms]
+        read = [extent for v in self._writer.arrays_read for extent in v.shape]
+        extents = frozenset[str]().union(*map(sizes.symbols, (*asked, *read)))
+        extents -= self._count_symbols
+        return Effort(self._cost, self._step_count, self._element_count, extents)
 
     def meet(self) -> None:
         """Adds a barrier, unless no thread accessed anything since the last one."""
@@ -155,11 +182,20 @@ class GroupWriter:
     @contextmanager
     def repeated(self, count: Size) -> Generator[list[Stmt]]:
         """A list of its own for the statements that are added meanwhile, and run `count` times."""
-        outer = self.body, self._seen_arrays, self.times
+        outer = self.body, self._seen_arrays, self.times, self._is_repeated
         self.body, self._seen_arrays = [], {}
         self.times = sizes.multiply(self.times, count)
+        self._count_symbols |= sizes.symbols(count)
+        self._is_repeated |= count != 1
         yield self.body
-        self.body, self._seen_arrays, self.times = outer
+        self.body, self._seen_arrays, self.times, self._is_repeated = outer
+
+    @contextmanager
+    def folding(self, count: Size) -> Generator[None]:
+        """For the elements that a loop inside of a step combines."""
+        outer, self._folded = self._folded, count
+        yield
+        self._folded = outer
 
     def choose(
         self, condition: Expr, then: Callable[[], None], otherwise: Callable[[], None]
@@ -205,21 +241,31 @@ class GroupWriter:
     def stored_at(self, places: Places, at: Indices, elements: Sequence[Expr]) -> list[Stmt]:
         """Stores an element of each value."""
         return [
-            nodes.Store(
-                buffer=place.array,
-                indices=(self.index(place, number(at, v.shape)),),
-                value=element,
-                is_unique=True,
-            )
+            self._store(place, number(at, v.shape), element)
             for (v, targets), element in zip(places.items(), elements, strict=True)
             for place in targets
         ]
 
+    def _store(self, place: Region, position: Position, element: Expr) -> Stmt:
+        at = add(place.start, position)
+        own = self._own(place.array, self._share.part_at(self.positions.at_known(at)))
+        if own is not None:
+            return Assign(name=place.array, path=own, value=element)
+        index = self.index(place, position)
+        return nodes.Store(buffer=place.array, indices=(index,), value=element, is_unique=True)
+
     def index(self, place: Region, position: Position) -> Expr:
         """The index at which an element of a place is written."""
         self._writes.add(place.elements)
-        at = self.positions.expr(add(place.start, position))
-        element = nodes.Cast(type=UINT, value=at)
+        return self._inside(add(place.start, position))
+
+    def sum_index(self, place: Region, position: Position) -> Expr:
+        """The index at which threads add to an element of a place."""
+        self.uses[place.array].is_summed = True
+        return self.index(place, position)
+
+    def _inside(self, position: Position) -> Expr:
+        element = nodes.Cast(type=UINT, value=self.positions.expr(position))
         return nodes.KnownNumber(type=UINT, number=element, is_inside=True)
 
     def written(
@@ -256,40 +302,152 @@ class GroupWriter:
             inner, v = v, self.outer[v]
             at = at if view is not None else self.positions.reshaped(at, inner.shape, v.shape)
         place = self.place_of.get(v)
-        if place is None:
-            return self._writer.read(v, at, view)
         if view is not None:
-            return self._checked(v, at, view)
+            return self._writer.read(v, at, view) if place is None else self._checked(v, at, view)
+        if place is None:
+            own = self._copied(v, at)
+            return self._writer.read(v, at, view) if own is None else own
+        position = add(place.start, number(at, v.shape))
+        own = self._own(place.array, self._share.part_at(self.positions.at_known(position)))
+        if own is not None:
+            return self._local(v, place.array, own)
         self._reads.add(place.elements)
-        position = self.positions.expr(add(place.start, number(at, v.shape)))
-        return nodes.Load(type=v.element, buffer=place.array, indices=(position,))
+        index = self.positions.expr(position)
+        return nodes.Load(type=v.element, buffer=place.array, indices=(index,))
 
     def _checked(self, v: Value, at: Indices, view: View) -> Expr:
-        array = self._seen_arrays.get((v, view.shape))
-        if array is None:
+        place = self._seen_arrays.get((v, view.shape))
+        if place is None:
             raise _NeedsCopy(v, view.shape)
-        self._reads.add(Region(array).elements)
+        self._own(place.array, None)
+        self._reads.add(place.elements)
         self._writer.note_read((v, view.shape), "checked")
         indices = tuple(map(self.positions.expr, at))
-        return nodes.Load(type=v.element, buffer=array, indices=indices, span=view.span)
+        return nodes.Load(type=v.element, buffer=place.array, indices=indices, span=view.span)
+
+    # -- a thread's own elements ---------------------------------------------------------------
+
+    def _own(self, array: str, part: Position | None) -> tuple[nodes.ElementStep, ...] | None:
+        """Notes an access to a part of the thread's element.
+
+        Returns the path to it in a local array; `None` where the array is none.
+        """
+        use, share = self.uses.get(array), self._share
+        if use is None:
+            return None
+        repetitions = sizes.multiply(self.times, self._folded)
+        number_of_times = sizes.evaluate(self.positions.known(repetitions), _USUAL)
+        use.note(share, number_of_times, is_own=part is not None)
+        if part is None or self._memory(array) is not MemoryKind.THREAD:
+            return None
+        if self._decided[array].thread_count == 1:
+            return ()
+        index = self.positions.expr(share.index(part))
+        known = nodes.KnownNumber(type=INT, number=index, is_inside=True)
+        return (nodes.ElementStep(index=known),)
+
+    def _memory(self, array: str) -> MemoryKind:
+        return self._decided[array].memory if array in self._decided else MemoryKind.BUFFER
+
+    def _local(self, v: Value, array: str, path: Sequence[nodes.ElementStep]) -> Expr:
+        """A part of the thread's element of a value, in a local array."""
+        local = c.variable(array, self._writer.local_types[array])
+        for step in path:
+            return nodes.Element(type=v.element, value=local, index=step.index)
+        return local
+
+    def _copied(self, v: Value, at: Indices) -> Expr | None:
+        """A part of the thread's element of an input that a loop reads, if these have room."""
+        share, count = self._share, self.positions.known(sizes.product(v.shape))
+        if not self._is_repeated or share.turns is None or not isinstance(count, int):
+            return None
+        part = share.part_at(self.positions.at_known(number(at, v.shape)))
+        copy = InputCopy(v, share.count, is_row=part is None)
+        if part is None:
+            part = self._part_of_row(v, at)
+        if part is None or count == 1:
+            return None
+        if copy not in self._copies:
+            self._copies[copy] = self.scratch(v.element, count, is_copy=True).array
+        array = self._copies[copy]
+        own = self._own(array, part)
+        return None if own is None else self._local(v, array, own)
+
+    def _part_of_row(self, v: Value, at: Indices) -> Position | None:
+        """The position in a row of `v` where its rows belong to the elements of the share."""
+        for axis in range(1, len(at)):
+            rows, row = v.shape[:axis], v.shape[axis:]
+            is_whole = self.positions.known(sizes.product(rows)) == self._share.count
+            position = self.positions.at_known(number(at[:axis], rows))
+            if is_whole and position == self._share.position:
+                return number(at[axis:], row)
+        return None
+
+    def finished(self) -> list[Stmt]:
+        """All statements, after the declarations of local arrays and copies of inputs."""
+        body, self.body = self.body, []
+        own = [name for name in self.uses if self._memory(name) is MemoryKind.THREAD]
+        for name in own:
+            zero = nodes.Zero(type=self._writer.local_types[name])
+            self.body.append(Assign(name=name, value=zero))
+        for copy, array in self._copies.items():
+            if array in own:
+                self._fill(copy, array)
+        return [*self.body, *body]
+
+    def _fill(self, copy: InputCopy, array: str) -> None:
+        """Copies the thread's elements of an input, part by part."""
+        v, count = copy.value, copy.share_count
+        part_count = sizes.floor_divide(self.positions.known(sizes.product(v.shape)), count)
+        j = self.local("j", INT)
+        part = self.positions.of(j)
+
+        def body(at: Indices) -> Sequence[Stmt]:
+            (own,) = at
+            row = add(times(own, part_count), part)
+            position = row if copy.is_row else add(own, times(part, count))
+            indices = tuple(self.positions.unravelled(position, v.shape))
+            path = self._own(array, part)
+            assert path is not None
+            copied = Assign(name=array, path=path, value=self._writer.read(v, indices))
+            return [counted(j, c.whole(0), self.positions.size(part_count), [copied])]
+
+        self.each((count,), body)
 
     # -- memory and names ----------------------------------------------------------------------
 
     def stored(self, v: Value) -> list[Region]:
         """The places to which a step stores a value; the first is where others read it."""
         if v not in self.place_of:
-            self.place_of[v] = Region(self.scratch(v.element, sizes.product(v.shape)))
+            self.place_of[v] = self.scratch(v.element, sizes.product(v.shape))
         return [self.place_of[v], *self.rows.get(v, ())]
 
-    def scratch(self, t: Type, *shape: Size) -> str:
-        """A new array between steps."""
+    def scratch(self, t: Type, *shape: Size, is_copy: bool = False) -> Region:
+        """A new array between steps.
+
+        `is_copy`: it spares reads of another array, and has no use but in a thread's memory.
+        """
         if word_bytes(t) == 2:  # one buffer holds all arrays, as 32-bit words
             raise NoGroup
-        self._count += 1
-        name = f"s{self._count}"
-        kind = BufferType(Access.SCRATCH, t, len(shape))
-        self._writer.add_scratch(nodes.Buffer(name=name, path=(name,), type=kind), shape)
-        return name
+        self._array_count += 1
+        shape = tuple(map(self.positions.known, shape))
+        name, count = f"s{self._array_count}", sizes.product(shape)
+        self.uses[name] = Use(t, count if isinstance(count, int) else None, is_copy)
+        if self._memory(name) is MemoryKind.THREAD:
+            elements = self._decided[name].thread_count
+            self._writer.local_types[name] = t if elements == 1 else LocalArray(t, elements)
+        elif not is_copy:
+            self._add_array(name, t, shape)
+        return Region(name)
+
+    def _add_array(self, name: str, t: Type, shape: Shape) -> None:
+        """Declares an array that all threads access."""
+        is_shared = self._memory(name) is MemoryKind.GROUP
+        access = Access.GROUP if is_shared else Access.SCRATCH
+        count = self.uses[name].count if is_shared else None
+        kind = BufferType(access, t, len(shape))
+        buffer = nodes.Buffer(name=name, path=(name,), type=kind, count=count or 0)
+        self._writer.add_scratch(buffer, shape)
 
     def local(self, stem: str, t: Type) -> nodes.Var:
         """A new local variable."""
@@ -299,7 +457,7 @@ class GroupWriter:
         return c.variable(name, t)
 
 
-def _cost(statements: Sequence[Stmt]) -> int:
+def cost_of_all(statements: Sequence[Stmt]) -> int:
     """The cost of statements, those in loops counted once."""
     parts = {id(part): part for part in walk.all_expressions(statements)}.values()
     reads = sum(isinstance(part, nodes.Load) for part in parts)

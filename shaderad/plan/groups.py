@@ -9,16 +9,17 @@ step, is decided when sizes are known. Invariant: both compute the same values.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 
 from shaderad.ir import arrays, nodes, ops, sizes
 from shaderad.ir.arrays import ArrayType, Value
 from shaderad.ir.nodes import Assign, Expr, If, Stmt
-from shaderad.ir.sizes import Shape, Size
+from shaderad.ir.sizes import Size
 from shaderad.ir.types import FLOAT, INT, Access, scalars
-from shaderad.plan.group_writer import THREADS, Effort, GroupWriter, NoGroup, Region
+from shaderad.plan.group_memory import UNDECIDED, Use, counted, decide
+from shaderad.plan.group_writer import THREADS, GroupWriter, NoGroup, Places, Region, cost_of_all
 from shaderad.plan.kernels import IsStored, Writer, write_kernel
 from shaderad.plan.positions import Indices, Position, add, constant, number, times
 from shaderad.plan.reductions import (
@@ -29,7 +30,16 @@ from shaderad.plan.reductions import (
     neutral_of,
 )
 from shaderad.plan.scatters import guarded
-from shaderad.plan.steps import Repeat, RunGroup, RunKernel, RunPass, RunTiles, Step
+from shaderad.plan.steps import (
+    Effort,
+    GroupLoop,
+    Repeat,
+    RunGroup,
+    RunKernel,
+    RunPass,
+    RunTiles,
+    Step,
+)
 from shaderad.plan.storage import is_fused_node
 from shaderad.rules import composing as c
 from shaderad.rules.arrays import building as b
@@ -41,60 +51,77 @@ KERNEL_COST = 10**10
 """The cost of a whole kernel: about a second, where systems reset a device that takes some."""
 FEWEST_THREADS, MOST_THREADS = 32, 256
 """Every device takes so many; on processors each costs time at a barrier."""
+UNROLLED_COST = 1000
+"""The cost, in additions, of elements that a sum of known length writes one after the other: reads
+at constant positions take a sixth of the time."""
 SCRATCH_BUFFERS = 2
 """One of scratch arrays that threads store to, one of those that they add to."""
 
 
-def loop_in_group(step: Repeat, is_stored: IsStored, buffer_limit: int) -> RunGroup | None:
-    """The kernel that runs a loop; `None` where one workgroup cannot."""
-    results = [(f"y{k}", v, Access.OUT) for k, v in enumerate(step.node.results)]
-    effort = Effort()
+def group_loop(step: Repeat, is_stored: IsStored, buffer_limit: int) -> GroupLoop:
+    """The kernels that one workgroup may run in place of a loop."""
+    return GroupLoop(
+        partial(_effort, step, is_stored, buffer_limit), partial(_kernel, step, is_stored)
+    )
 
-    def body(writer: Writer) -> Sequence[Stmt]:
-        nonlocal effort
-        group = GroupWriter(writer, is_stored)
-        _Group(group).outer_loop(step, {v: name for name, v, _ in results})
-        effort = group.effort
-        return group.body
 
+def _effort(step: Repeat, is_stored: IsStored, buffer_limit: int) -> Effort | None:
+    """The work of the kernel for all sizes; `None` where one workgroup cannot run the loop."""
+    writer = Writer((sizes.symbol(THREADS),), is_stored, None)
+    group = GroupWriter(writer, is_stored, UNDECIDED)
     try:
-        work = write_kernel("loop_in_group", (sizes.symbol(THREADS),), is_stored, body, results)
+        _Group(group).outer_loop(step, _results(step))
     except NoGroup:
         return None
-    group = RunGroup(work, effort.cost, effort.step_count, effort.element_count)
-    bound = len(group.reads) + len(results) + SCRATCH_BUFFERS
-    return group if bound <= buffer_limit else None
+    bound = writer.read_count + len(step.node.results) + SCRATCH_BUFFERS
+    return group.effort() if bound <= buffer_limit else None
 
 
-def threads_of(step: Repeat, known: Mapping[str, int]) -> int:
+def _kernel(
+    step: Repeat, is_stored: IsStored, known: Mapping[str, int], group_bytes: int
+) -> RunGroup:
+    """The kernel that runs a loop.
+
+    Args:
+        step: The loop.
+        is_stored: True for values that have memory before the loop.
+        known: Symbols of sizes that are numbers in the kernel; its threads among them.
+        group_bytes: The memory that a group has for arrays between steps.
+    """
+    results, uses = _results(step), dict[str, Use]()
+
+    def body(writer: Writer) -> Sequence[Stmt]:
+        nonlocal uses
+        group = GroupWriter(writer, is_stored, uses)
+        _Group(group).outer_loop(step, results)
+        if not uses:
+            uses = group.uses
+            decide(uses.values(), group_bytes)
+        return group.finished()
+
+    outputs = [(name, v, Access.OUT) for v, name in results.items()]
+    return RunGroup(
+        write_kernel("loop_in_group", (known[THREADS],), is_stored, body, outputs, known)
+    )
+
+
+def _results(step: Repeat) -> dict[Value, str]:
+    """The array of each result of a loop."""
+    return {v: f"y{k}" for k, v in enumerate(step.node.results)}
+
+
+def threads_of(effort: Effort, known: Mapping[str, int]) -> int:
     """The threads of the workgroup that runs a loop; 0 if a dispatch a step takes less time."""
-    group, known = step.group, {**known, THREADS: FEWEST_THREADS}
-    if group is None or not sizes.symbols(group.cost) <= known.keys():
+    known = {**known, THREADS: FEWEST_THREADS}
+    if not sizes.symbols(effort.cost) <= known.keys():
         return 0
-    step_count = sizes.evaluate(group.step_count, known)
-    if sizes.evaluate(group.cost, known) > min(KERNEL_COST, STEP_COST * step_count):
+    step_count = sizes.evaluate(effort.step_count, known)
+    if sizes.evaluate(effort.cost, known) > min(KERNEL_COST, STEP_COST * step_count):
         return 0
-    threads, element_count = FEWEST_THREADS, sizes.evaluate(group.element_count, known)
+    threads, element_count = FEWEST_THREADS, sizes.evaluate(effort.element_count, known)
     while threads < MOST_THREADS and 2 * threads * step_count < element_count:
         threads *= 2
     return threads
-
-
-def with_threads(group: RunGroup, threads: int) -> RunGroup:
-    work, known = group.work, {THREADS: threads}
-
-    def substituted(shape: Shape) -> Shape:
-        return tuple(sizes.substituted(extent, known) for extent in shape)
-
-    return replace(
-        group,
-        work=replace(
-            work,
-            dim=(threads,),
-            shapes=tuple((name, substituted(shape)) for name, shape in work.shapes),
-            sizes=tuple((name, sizes.substituted(size, known)) for name, size in work.sizes),
-        ),
-    )
 
 
 Element = Callable[[Position], tuple[Sequence[Stmt], Expr]]
@@ -112,6 +139,7 @@ class _Run:
     element: Element
     first: Position
     stop: Expr
+    length: Size
 
 
 class _Group:
@@ -155,12 +183,12 @@ class _Group:
             other = c.apply(ops.SUB, c.whole(1), side)
             writer.body.append(Assign(name=side.name, value=other))
         stop = self._positions.size(node.count)
-        writer.body.append(_counted(counter, c.whole(0), stop, body))
+        writer.body.append(counted(counter, c.whole(0), stop, body))
 
     def _carry(self, v: Value, first: Value, result: Value, side: nodes.Var) -> Region:
         """Gives a carry an array of two halves; returns the one that an iteration writes."""
         writer, size = self._writer, sizes.product(result.shape)
-        array = writer.scratch(result.element, sizes.multiply(2, size))
+        array = writer.scratch(result.element, sizes.multiply(2, size)).array
         writer.copy(first, Region(array))
         now = times(self._positions.of(side), size)
         writer.place_of |= dict.fromkeys((v, result), Region(array, now, "now"))
@@ -173,8 +201,9 @@ class _Group:
         for row in step.rows:
             array = array_by_rows.get(row.target, "")
             if not array:
-                array = writer.scratch(row.target.element, sizes.product(row.target.shape))
-                writer.place_of[row.target] = Region(array)
+                place = writer.scratch(row.target.element, sizes.product(row.target.shape))
+                writer.place_of[row.target] = place
+                array = place.array
             start = times(iteration, sizes.product(row.row.shape))
             writer.rows.setdefault(row.row, []).append(Region(array, start))
 
@@ -224,7 +253,7 @@ class _Group:
         if not isinstance(node, arrays.ScatterAdd) or not is_float:
             raise NoGroup
         base = node.operands[0]
-        sums = Region(writer.scratch(result.element, sizes.product(base.shape)))
+        sums = writer.scratch(result.element, sizes.product(base.shape))
 
         def fill(at: Indices) -> list[Stmt]:
             places = {base: [sums]}
@@ -245,7 +274,7 @@ class _Group:
             for start in range(0, len(written.values), width):
                 value, *found = written.values[start : start + width]
                 inner = (*map(self._positions.of, found), *at[count:])
-                place = writer.index(sums, number(inner, base.shape))
+                place = writer.sum_index(sums, number(inner, base.shape))
                 adding = nodes.Accumulate(buffer=sums.array, indices=(place,), value=value)
                 body.append(guarded(self._positions.size, found, base.shape, adding))
             return body
@@ -259,21 +288,9 @@ class _Group:
         for target in targets:
             writer.copy(result, target)
 
-    def _reduce(self, node: Reduction, results: Sequence[Value], others: Sequence[Value]) -> None:
-        """Reduces rows in chunks, whose totals a second step combines.
-
-        Args:
-            node: The reduction.
-            results: The values to store: its result, or elementwise functions of that.
-            others: Values of as many elements as its operand, which are stored with the elements.
-        """
-        writer, (x, *init) = self._writer, node.operands
-        rows, length = x.shape[:-1], x.shape[-1]
-        part, chunks = self._chunks(x)
-        combine, empty = partial(combined_elements, node), neutral_of(node)
-        neutral = empty if has_neutral(node) else None
-        places = {v: writer.stored(v) for v in (*others, chunks, *results)}
-        stored = {v: places[v] for v in others}
+    def _elements_beside(self, x: Value, stored: Places) -> Callable[[Sequence[Position]], Element]:
+        """The elements of each row of `x`, with which those of other values are stored."""
+        writer, others = self._writer, [*stored]
 
         def element_of(row: Sequence[Position]) -> Element:
             def element(k: Position) -> tuple[Sequence[Stmt], Expr]:
@@ -289,6 +306,24 @@ class _Group:
                 return [*written.body, *chain.from_iterable(stores)], value
 
             return element
+
+        return element_of
+
+    def _reduce(self, node: Reduction, results: Sequence[Value], others: Sequence[Value]) -> None:
+        """Reduces rows in chunks, whose totals a second step combines.
+
+        Args:
+            node: The reduction.
+            results: The values to store: its result, or elementwise functions of that.
+            others: Values of as many elements as its operand, which are stored with the elements.
+        """
+        writer, (x, *init) = self._writer, node.operands
+        rows, length = x.shape[:-1], x.shape[-1]
+        part, chunks = self._chunks(x)
+        combine, empty = partial(combined_elements, node), neutral_of(node)
+        neutral = empty if has_neutral(node) else None
+        places = {v: writer.stored(v) for v in (*others, chunks, *results)}
+        element_of = self._elements_beside(x, {v: places[v] for v in others})
 
         def total_of_chunk(at: Indices) -> list[Stmt]:
             *row, chunk = at
@@ -313,17 +348,23 @@ class _Group:
             return [*start.body, *body, *chain.from_iterable(stores)]
 
         def of_chunks(at: Indices) -> list[Stmt]:
-            return result_of(at, _Run(self._element_of(chunks, at), Position(), count))
+            return result_of(
+                at, _Run(self._element_of(chunks, at), Position(), count, chunks.shape[-1])
+            )
 
         def of_row(at: Indices) -> list[Stmt]:
             end = self._positions.size(length)
-            return result_of(at, _Run(element_of(at), Position(), end))
+            return result_of(at, _Run(element_of(at), Position(), end, length))
 
         def in_chunks() -> None:
             writer.each(chunks.shape, total_of_chunk, sizes.product(x.shape))
             writer.each(rows, of_chunks, sizes.product(chunks.shape))
 
         count = self._length(chunks)
+        known = c.number_of(count)
+        if known is not None:
+            in_chunks() if known > 1 else writer.each(rows, of_row, sizes.product(x.shape))
+            return
         are_several = c.apply(ops.GT, count, c.whole(1))
         # The work is the same on both sides, and noted with the first.
         writer.choose(are_several, in_chunks, lambda: writer.each(rows, of_row, 0))
@@ -348,7 +389,9 @@ class _Group:
 
         def prefixes_of_row(at: Indices) -> list[Stmt]:
             total = writer.local("total", x.element)
-            run = _Run(self._element_of(chunks, at), Position(), self._length(chunks))
+            run = _Run(
+                self._element_of(chunks, at), Position(), self._length(chunks), chunks.shape[-1]
+            )
             return self._fold(combine, total, run, kept=keep(prefixes, at, total))
 
         def elements(at: Indices) -> list[Stmt]:
@@ -389,7 +432,7 @@ class _Group:
     def _part_of(self, element: Element, chunk: Position, part: Size, length: Size) -> _Run:
         first = times(chunk, part)
         end = self._positions.expr(add(first, constant(part)))
-        return _Run(element, first, c.apply(ops.MIN, end, self._positions.size(length)))
+        return _Run(element, first, c.apply(ops.MIN, end, self._positions.size(length)), part)
 
     def _length(self, x: Value) -> Expr:
         return self._positions.size(x.shape[-1])
@@ -432,11 +475,25 @@ class _Group:
         else:
             body.append(Assign(name=total.name, value=start))
         k = self._writer.local("k", INT)
-        position = self._positions.of(k)
-        statements, value = run.element(position)
-        again = Assign(name=total.name, value=combine(total, value))
-        inner = [*statements, again, *kept(position)]
-        return [*body, _counted(k, self._positions.expr(first), run.stop, inner)]
+        position, start_of_rest = self._positions.of(k), self._positions.expr(first)
+
+        def again(position: Position) -> list[Stmt]:
+            statements, value = run.element(position)
+            whole = Assign(name=total.name, value=combine(total, value))
+            return [*statements, whole, *kept(position)]
+
+        with self._writer.folding(run.length):
+            inner = again(position)
+        rest = _constants(start_of_rest, run.stop)
+        if rest is not None and len(rest) * cost_of_all(inner) <= UNROLLED_COST:
+            return [*body, *(s for n in rest for s in again(constant(n)))]
+        return [*body, counted(k, start_of_rest, run.stop, inner)]
+
+
+def _constants(start: Expr, stop: Expr) -> range | None:
+    """The numbers from `start` to `stop`; `None` where these are none."""
+    first, last = c.number_of(start), c.number_of(stop)
+    return None if first is None or last is None else range(int(first), int(last))
 
 
 def _keep_nothing(_: Position) -> Sequence[Stmt]:
@@ -445,9 +502,3 @@ def _keep_nothing(_: Position) -> Sequence[Stmt]:
 
 def _is_elementwise(v: Value) -> bool:
     return v.producer is not None and is_fused_node(v.producer)
-
-
-def _counted(counter: nodes.Var, start: Expr, stop: Expr, body: Sequence[Stmt]) -> Stmt:
-    return nodes.For(
-        variable=counter.name, start=start, stop=stop, step=c.whole(1), body=tuple(body)
-    )

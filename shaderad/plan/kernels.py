@@ -7,7 +7,7 @@ sizes.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -20,6 +20,7 @@ from shaderad.ir.walk import children
 from shaderad.plan.elements import Elements, View
 from shaderad.plan.positions import (
     INDEX_NAMES,
+    NOTHING_KNOWN,
     RANK_LIMIT,
     Indices,
     Position,
@@ -85,12 +86,16 @@ def write_kernel(
     is_stored: IsStored,
     body: Body,
     outputs: Sequence[tuple[str, Value, Access]],
+    known: Mapping[str, Size] = NOTHING_KNOWN,
 ) -> PlanKernel:
-    """The kernel of `body` over threads of `shape`; `outputs` are the arrays that it writes."""
-    trial = Writer(shape, is_stored, None)
+    """The kernel of `body` over threads of `shape`.
+
+    `outputs` are the arrays that it writes, `known` sizes that are numbers in its text.
+    """
+    trial = Writer(shape, is_stored, None, known=known)
     body(trial)
     trial.facts.is_flat = len(shape) != 1 and not trial.asks_index and not trial.needs_axes
-    writer = Writer(shape, is_stored, trial.facts)
+    writer = Writer(shape, is_stored, trial.facts, known=known)
     return writer.finish(name, body(writer), outputs)
 
 
@@ -107,19 +112,20 @@ class Writer:
         self,
         shape: Shape,
         is_stored: IsStored,
-        known: _Facts | None,
+        facts: _Facts | None,
         beside: PlanKernel | None = None,
+        known: Mapping[str, Size] = NOTHING_KNOWN,
     ) -> None:
         self.shape = shape
         first = 0 if beside is None else len(beside.kernel.parameters)
         self.facts = _Facts()
         self.local_types: dict[str, Type] = {}
-        self._known = known
-        self._is_flat = known is not None and (known.is_flat or len(shape) > RANK_LIMIT)
+        self._known = facts
+        self._is_flat = facts is not None and (facts.is_flat or len(shape) > RANK_LIMIT)
         self.launch: Shape = (sizes.product(shape),) if self._is_flat or not shape else shape
         """Extents of the launch."""
         self.index_names = INDEX_NAMES[: len(self.launch)]
-        self.positions = Positions(first)
+        self.positions = Positions(first, known)
         self.own = self._own_position()
         self._bound: dict[Value, Bound] = {}
         self.elements = Elements(
@@ -236,6 +242,16 @@ class Writer:
         buffer = self._vectors[value]
         index = (self.positions.expr(quarter),)
         return nodes.Load(type=buffer.type.element, buffer=buffer.name, indices=index)
+
+    @property
+    def read_count(self) -> int:
+        """The number of values that the kernel reads so far."""
+        return len(self._buffers) + len(self._scalars)
+
+    @property
+    def arrays_read(self) -> list[Value]:
+        """The arrays that the kernel reads so far."""
+        return [v for v, _ in self._buffers]
 
     def note_read(self, seen: Seen, way: str) -> None:
         """Notes the way in which the kernel reads an array: see `_Facts`."""

@@ -20,7 +20,7 @@ from shaderad.ir.types import Access, byte_count, is_differentiable
 from shaderad.plan import scatters, sorting
 from shaderad.plan.elements import base_of
 from shaderad.plan.epilogues import epilogue_of, followers, fused_onto_passes, with_epilogues
-from shaderad.plan.groups import loop_in_group
+from shaderad.plan.groups import group_loop
 from shaderad.plan.kernels import PlanKernel, cluster
 from shaderad.plan.loops import loop_kernels, repeat, repeat_while
 from shaderad.plan.reductions import ReduceFields, Reduction, has_neutral
@@ -317,7 +317,7 @@ class _Planner:
 
         if isinstance(node, arrays.Loop):
             step = repeat(node, plan_of, self._depth)
-            return [replace(step, group=loop_in_group(step, self._is_stored, self._buffer_limit))]
+            return [replace(step, group=group_loop(step, self._is_stored, self._buffer_limit))]
         _refuse_prints(node)
         return [repeat_while(node, plan_of)]
 

@@ -7,8 +7,9 @@ a reversal, simplifies to a plain index where it is one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from shaderad.ir import nodes, ops, sizes
 from shaderad.ir.nodes import Expr
@@ -32,6 +33,7 @@ INDEX_NAMES = ("i", "j", "k", "l")
 RANK_LIMIT = len(INDEX_NAMES)
 """Axes of a kernel's arrays; beyond, elements are numbered in row-major order."""
 _SIZE = "size"
+NOTHING_KNOWN: Mapping[str, Size] = MappingProxyType({})
 
 
 def constant(value: Size) -> Position:
@@ -58,10 +60,12 @@ class Positions:
 
     Args:
         first: The number in the name of the first uniform.
+        known: Symbols of sizes that are numbers in this kernel.
     """
 
-    def __init__(self, first: int = 0) -> None:
+    def __init__(self, first: int = 0, known: Mapping[str, Size] = NOTHING_KNOWN) -> None:
         self._first = first
+        self._known = known
         self._bases: list[Expr] = []
         self._number_by_base: dict[int, int] = {}
         self._quotients: dict[tuple[Position, Size], Position] = {}
@@ -94,12 +98,25 @@ class Positions:
 
     def size(self, size: Size) -> Expr:
         """A size as an int expression: a constant or a uniform."""
+        size = self.known(size)
         if isinstance(size, int):
             return c.whole(size)
         if not self._expr_by_symbol.keys().isdisjoint(sizes.symbols(size)):
             return self._expanded(size)
         fresh = f"{_SIZE}{self._first + len(self._name_by_size)}"
         return c.variable(self._name_by_size.setdefault(size, fresh), INT)
+
+    def known(self, size: Size) -> Size:
+        """`size` with numbers in place of known symbols."""
+        return sizes.substituted(size, self._known) if self._known else size
+
+    def at_known(self, position: Position) -> Position:
+        """`position` with numbers in place of known symbols."""
+        if not self._known:
+            return position
+        factors = ((base, self.known(factor)) for base, factor in position.terms)
+        terms = tuple((base, factor) for base, factor in factors if factor != 0)
+        return Position(self.known(position.constant), terms)
 
     def _expanded(self, size: sizes.Polynomial) -> Expr:
         """A size that depends on symbols whose values are expressions."""
@@ -119,6 +136,7 @@ class Positions:
 
     def expr(self, position: Position) -> Expr:
         """`position` as an int expression; one object for equal positions."""
+        position = self.at_known(position)
         if position not in self._expr_by_position:
             self._expr_by_position[position] = self._sum(position)
         return self._expr_by_position[position]
@@ -146,7 +164,8 @@ class Positions:
 
     def divided(self, position: Position, divisor: Size) -> tuple[Position, Position]:
         """Quotient and remainder of a position that is not negative."""
-        if divisor == 1:
+        position, divisor = self.at_known(position), self.known(divisor)
+        if divisor in (0, 1):  # arrays without elements have no position
             return position, Position()
         key = (position, divisor)
         if key not in self._quotients:

@@ -6,8 +6,9 @@ compiles nothing. A stored value is written by one step, and before any step rea
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from shaderad.ir import arrays
 from shaderad.ir.arrays import Value
@@ -153,16 +154,23 @@ class RunTiles:
         return tuple(v for _, v in self.added.writes)
 
 
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """The work of all steps of a kernel, as sizes."""
+
+    cost: Size
+    """In additions."""
+    step_count: Size
+    element_count: Size
+    extents: frozenset[str]
+    """Symbols of sizes in the kernel and of its arrays, but for those that count iterations."""
+
+
 @dataclass(frozen=True, eq=False)
 class RunGroup:
     """A loop in one kernel, which a single workgroup runs."""
 
     work: PlanKernel
-    cost: Size
-    """The cost of all its steps, in additions."""
-    step_count: Size
-    element_count: Size
-    """The elements of all its steps."""
 
     @property
     def reads(self) -> tuple[Value, ...]:
@@ -171,6 +179,33 @@ class RunGroup:
     @property
     def writes(self) -> tuple[Value, ...]:
         return tuple(v for _, v in self.work.writes)
+
+
+@dataclass(frozen=True, eq=False)
+class CopyValues:
+    """Values that are equal to others, such as results of loops without iterations."""
+
+    pairs: tuple[tuple[Value, Value], ...]
+    """Others, and the values."""
+    writes: tuple[Value, ...]
+
+    @property
+    def reads(self) -> tuple[Value, ...]:
+        return tuple(v for v, _ in self.pairs)
+
+
+@dataclass(eq=False)
+class GroupLoop:
+    """The kernels that one workgroup may run in place of a loop, made when they are asked for."""
+
+    measure: Callable[[], Effort | None]
+    write: Callable[[Mapping[str, int], int], RunGroup]
+    """Takes numbers in place of symbols, and the bytes of group memory."""
+
+    @cached_property
+    def effort(self) -> Effort | None:
+        """The work, the same for each; `None` where one workgroup cannot run the loop."""
+        return self.measure()
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,8 +229,8 @@ class Repeat:
     """The name of the size that holds the number of the iteration."""
     rows: tuple[StoreRow, ...]
     reads: tuple[Value, ...]
-    group: RunGroup | None = None
-    """The kernel in which one workgroup runs the loop; chosen when sizes are known."""
+    group: GroupLoop | None = None
+    """For sizes at which one workgroup runs the loop; see plan/groups.py."""
 
     @property
     def writes(self) -> tuple[Value, ...]:
@@ -217,7 +252,7 @@ class RepeatWhile:
         return self.node.results
 
 
-Step = RunKernel | RunPass | RunTiles | RunGroup | CallKernel | Repeat | RepeatWhile
+Step = RunKernel | RunPass | RunTiles | RunGroup | CopyValues | CallKernel | Repeat | RepeatWhile
 
 
 @dataclass(frozen=True, eq=False)

@@ -53,6 +53,8 @@ class Capabilities:
     """Workgroups along one dimension of a dispatch."""
     workgroup_threads_limit: int
     """Threads of one workgroup."""
+    group_bytes_limit: int
+    """The bytes of memory of one workgroup."""
 
     @property
     def is_parallel(self) -> bool:

@@ -60,6 +60,7 @@ BINDING_BYTES_LIMIT = (1 << 32) - 4
 measured to reach further."""
 
 UNIFORM_BYTES_LIMIT = 1 << 16
+GROUP_BYTES_LIMIT = 1 << 15
 UNFREED_LIMIT = 16384
 """Dispatches between two waits that free what they held. Each may hold a mapping of memory; Linux
 allows a process 65,530, and Mesa ends it beyond."""
@@ -161,6 +162,7 @@ def _capabilities(device: Any) -> Capabilities:
         uniform_bytes_limit=UNIFORM_BYTES_LIMIT,
         workgroup_count_limit=min(group_counts.x, group_counts.y, group_counts.z),
         workgroup_threads_limit=limits.max_compute_threads_per_group,
+        group_bytes_limit=GROUP_BYTES_LIMIT,
     )
 
 

@@ -171,6 +171,7 @@ def _capabilities(info: DeviceInfo, source: Any) -> Capabilities:
         uniform_bytes_limit=min(limits["max-uniform-buffer-binding-size"], WORDS_PAGE_BYTES),
         workgroup_count_limit=limits["max-compute-workgroups-per-dimension"],
         workgroup_threads_limit=limits["max-compute-invocations-per-workgroup"],
+        group_bytes_limit=limits["max-compute-workgroup-storage-size"],
     )
 
 

@@ -29,6 +29,7 @@ DEVICE = Capabilities(
     uniform_bytes_limit=1 << 16,
     workgroup_count_limit=65535,
     workgroup_threads_limit=1024,
+    group_bytes_limit=1 << 14,
 )
 
 

@@ -10,8 +10,9 @@ import pytest
 
 import shaderad as sad
 from shaderad import float2
+from shaderad.execute import run_graph
 from shaderad.plan import groups
-from shaderad.plan.choices import choices_at
+from shaderad.plan.choices import PlanChoices
 from shaderad.plan.planning import plan
 
 Loop = Callable[..., Any]
@@ -118,8 +119,19 @@ def matrix(x: Any, s: Any) -> Any:
     return sad.fori_loop(3, step, sad.zeros((n, 2 * n)) + x[:, None])
 
 
+def weighted(x: Any, s: Any) -> Any:
+    """Multiplies by rows and by columns of matrices that do not change."""
+    n = x.shape[0]
+    w = sad.sin(sad.arange(n)[:, None] * 1.3 + sad.arange(n)[None, :]) * 0.1
+
+    def step(_: Any, p: Any) -> Any:
+        return sad.tanh(sad.sum(w * p[None, :], axis=1)) + sad.sum(w * p[:, None], axis=0) * s
+
+    return sad.fori_loop(3, step, x)
+
+
 LOOPS = [shifted, two_carries, swapped, nested, rows, gathered, scanned, multiplied, extreme,
-         product_of_all, vectors, matrix]  # fmt: skip
+         product_of_all, vectors, matrix, weighted]  # fmt: skip
 
 
 def results(loop: Loop, x: Any, s: Any) -> list[Any]:
@@ -180,5 +192,30 @@ def test_a_loop_that_takes_too_long_for_a_dispatch_is_one_of_dispatches() -> Non
     x = sad.array(np.zeros(4096, np.float32))
     assert "of one workgroup" in swept(1000).explain(x)
     many = plan(swept(10**6).bound((x,), {}).variant.graph)
-    assert choices_at(many, {"n0": 4096}, has_quads=False) == (0,)
-    assert choices_at(many, {"n0": 5}, has_quads=False) == (32,)
+    assert PlanChoices({"n0": 4096}).choices(many) == (0,)
+    assert PlanChoices({"n0": 5}).choices(many) == (32, 5)
+
+
+@pytest.mark.gpu
+def test_kernels_of_many_sizes_are_one(device: sad.Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_graph, "FIXED_LIMIT", 1)
+    graph = sad.graph(lambda x: sad.fori_loop(2, lambda _, p: sad.roll(p, 1) * 0.5 + x, x))
+    for n in (5, 6, 300):
+        x = np.random.default_rng(n).uniform(-1, 1, n).astype(np.float32)
+        p = x
+        for _ in range(2):
+            p = np.roll(p, 1) * np.float32(0.5) + x
+        np.testing.assert_allclose(graph(sad.array(x)).numpy(), p, rtol=1e-6)
+        assert "of one workgroup" in graph.explain(sad.array(x))
+
+
+@pytest.mark.gpu
+def test_a_loop_without_iterations_is_a_copy(device: sad.Device) -> None:
+    graph = sad.graph(lambda x, xs: sad.loop(lambda p, row: (sad.roll(p, 1) + row, p), x, xs))
+    x = sad.array(np.arange(3, dtype=np.float32))
+    for count in (0, 2, 0):
+        xs = sad.array(np.ones((count, 3), np.float32))
+        last, kept = graph(x, xs)
+        np.testing.assert_array_equal(last.numpy(), np.roll(np.arange(3), count) + count)
+        assert kept.shape == (count, 3)
+        assert ("copies" in graph.explain(x, xs)) == (count == 0)

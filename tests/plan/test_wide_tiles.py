@@ -11,8 +11,7 @@ import pytest
 import shaderad as sad
 from shaderad.ir.arrays import Graph, Value
 from shaderad.ir.types import DOUBLE, FLOAT, HALF, Type
-from shaderad.plan import choices
-from shaderad.plan.choices import AS_IT_IS, SHARED, WIDE, chosen
+from shaderad.plan.choices import AS_IT_IS, SHARED, WIDE, PlanChoices
 from shaderad.plan.planning import plan
 from shaderad.plan.steps import RunTiles
 from tests.array_check import array
@@ -23,7 +22,7 @@ from tests.plan.test_tiles import K, M, N, drawn, near, product
 
 def kernel_at(graph: Graph, known: dict[str, int], *, has_quads: bool = True) -> str:
     """Which kernel computes the first sum over tiles, and how many threads lie along columns."""
-    steps = chosen(plan(graph), known, has_quads=has_quads).steps
+    steps = PlanChoices(known, has_quads=has_quads).chosen(plan(graph)).steps
     tiles = next(step for step in steps if isinstance(step, RunTiles))
     assert tiles.wide is None
     return tiles.tiles.kernel.name
@@ -74,8 +73,8 @@ def test_quads_share_loads_where_few_of_their_threads_are_idle(columns: int, kin
     assert isinstance(step, RunTiles)
     assert step.wide is not None
     sizes = {"n": 64, "k": 8, "m": columns}
-    assert choices.tiles_at(step.wide, sizes, True) == kind
-    assert choices.tiles_at(step.wide, sizes, False) == WIDE
+    assert PlanChoices(sizes, has_quads=True).tiles_kind(step.wide) == kind
+    assert PlanChoices(sizes).tiles_kind(step.wide) == WIDE
 
 
 # -- their values -------------------------------------------------------------------------------
@@ -86,12 +85,12 @@ KINDS = {"plain": AS_IT_IS, "wide": WIDE, "shared": SHARED}
 @pytest.fixture(params=KINDS)
 def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     """The best kind of kernel that devices may choose."""
-    best, real = KINDS[request.param], choices.tiles_at
+    best, real = KINDS[request.param], PlanChoices.tiles_kind
 
     def at_most(*arguments: Any) -> int:
         return min(best, real(*arguments))
 
-    monkeypatch.setattr(choices, "tiles_at", at_most)
+    monkeypatch.setattr(PlanChoices, "tiles_kind", at_most)
     return best
 
 

@@ -26,6 +26,7 @@ CAPABILITIES = Capabilities(
     uniform_bytes_limit=256,
     workgroup_count_limit=100,
     workgroup_threads_limit=64,
+    group_bytes_limit=1 << 14,
 )
 
 

@@ -72,7 +72,7 @@ def _check_shapes(entry: KernelEntry) -> None:
         raise ValueError(f"sizes {entry.sizes}")
     if any(array.access is not Access.IN for array in entry.inputs):
         raise ValueError("an input that is written")
-    if any(array.access in (Access.IN, Access.SCRATCH) for array in entry.outputs):
+    if any(array.access in (Access.IN, Access.SCRATCH, Access.GROUP) for array in entry.outputs):
         raise ValueError("an output that is read")
 
 

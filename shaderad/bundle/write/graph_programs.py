@@ -24,7 +24,7 @@ from shaderad.ir.arrays import Value
 from shaderad.ir.types import is_differentiable
 from shaderad.lower.bindings import Mode, Role
 from shaderad.lower.targets import Profile
-from shaderad.plan.choices import chosen
+from shaderad.plan.choices import PlanChoices
 from shaderad.plan.planning import plan
 from shaderad.plan.steps import RunPass
 
@@ -56,10 +56,11 @@ def build_graph(
             built = pushed(primal, graph.wanted, with_outputs=True)
         else:
             built = primal
+        limits = profile.limits
         # A quad of threads lies in one workgroup.
         has_quads = profile.has_subgroups and profile.are_waves_free and profile.workgroup % 4 == 0
-        for_all = plan(built, profile.limits.storage_buffers)
-        planned = schedule(chosen(for_all, {}, has_quads=has_quads), programs)
+        at_all_sizes = PlanChoices({}, limits.group_bytes, has_quads)
+        planned = schedule(at_all_sizes.chosen(plan(built, limits.storage_buffers)), programs)
         return ModePlan(planned, *names[mode])
 
     by_mode, refusals = build_modes(

@@ -42,6 +42,7 @@ _EXTREME_FILL = {
 }
 
 
+WORD_BYTES = 4
 SUMS_OF_SCRATCH = "Sums"
 """The type, in the tag of an array of scratch, by which threads add to it."""
 
@@ -55,6 +56,7 @@ class SlangBuffer:
     WRITE_HALF = "RWStructuredBuffer<half>"
     FLOATS = "RWStructuredBuffer<Atomic<float>>"
     WORDS = "RWStructuredBuffer<Atomic<uint>>"
+    GROUP = "groupshared uint"
 
 
 @dataclass
@@ -225,7 +227,9 @@ class Arrays:
             elif b.access is Access.SCRATCH:
                 is_sum = b.name in self._summed
                 slang_type = self.float_buffer() if is_sum else SlangBuffer.WRITE
-                self.need(scratch_role(is_sum=is_sum), b.name, b.type.element, slang_type)
+                self.need(scratch_role(b.access, is_sum=is_sum), b.name, b.type.element, slang_type)
+            elif b.access is Access.GROUP:
+                self.need(Role.GROUP, b.name, b.type.element, SlangBuffer.GROUP)
             else:
                 self._note_output(b)
 
@@ -291,7 +295,7 @@ class Arrays:
         Raises:
             CompileError, DerivativeError: SR0507, SR0417, more buffers than the device binds.
         """
-        piece, needs = Piece(), list(self._needs.values())
+        piece, needs = Piece(), [n for n in self._needs.values() if n.role is not Role.GROUP]
         own_count = int(self.uses_report) + int(self.uses_print)
         limit = self._module.variant.storage_buffer_limit
         arenas: set[Role] = set()
@@ -305,7 +309,10 @@ class Arrays:
         if len(needs) + own_count > limit:
             raise self._too_many(needs, arenas)
         for key, need in self._needs.items():
-            self._place[key] = self._bound(piece, need, is_arena=need.role in arenas)
+            if need.role is Role.GROUP:
+                self._place[key] = self._in_group(piece, need), ""
+            else:
+                self._place[key] = self._bound(piece, need, is_arena=need.role in arenas)
         if self.uses_report:
             slot = self._declare(piece, "report_words", SlangBuffer.WORDS)
             self.resources.append(Resource(slot, Role.REPORT, ()))
@@ -329,6 +336,13 @@ class Arrays:
                      mode=module.mode.value, count=len(names), host=module.variant.host,
                      limit=module.variant.storage_buffer_limit,
                      names=", ".join(f"`{name}`" for name in names))  # fmt: skip
+
+    def _in_group(self, piece: Piece, need: _BoundArray) -> str:
+        """Declares an array in group memory; returns its name."""
+        name = self._module.names.make_global(f"{need.name}_words")
+        words = self._module.kernel.buffer(need.name).count * byte_count(need.type) // WORD_BYTES
+        piece.add(f"{need.slang_type} {name}[{words}];")
+        return name
 
     def _bound(self, piece: Piece, need: _BoundArray, *, is_arena: bool) -> tuple[str, str]:
         """Declares an array in its slot; returns its buffer and offset prefix."""
@@ -382,8 +396,10 @@ class Arrays:
         return slot
 
 
-def scratch_role(*, is_sum: bool) -> Role:
-    """The role of an array of scratch, to which threads may add."""
+def scratch_role(access: Access, *, is_sum: bool) -> Role:
+    """The role of an array between the steps of a group, to which threads may add."""
+    if access is Access.GROUP:
+        return Role.GROUP
     return Role.SCRATCH_SUMS if is_sum else Role.SCRATCH
 
 

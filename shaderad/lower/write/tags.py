@@ -61,7 +61,7 @@ class Tags:
             match b.access:
                 case Access.IN:
                     self._write_input(piece, b)
-                case Access.SCRATCH:
+                case Access.SCRATCH | Access.GROUP:
                     self._write_scratch(piece, b)
                 case _:
                     self._write_output(piece, b)
@@ -219,7 +219,7 @@ class Tags:
     def _write_scratch(self, piece: Piece, b: Buffer) -> None:
         t, extents = b.type.element, self._extent_lines(b)
         is_sum = self._arrays.has(Role.SCRATCH_SUMS, b.name)
-        role = scratch_role(is_sum=is_sum)
+        role = scratch_role(b.access, is_sum=is_sum)
         if is_sum:
             self._write_cell_tag(piece, role, b.name)
         piece.open(f"struct {self._arrays.tag(b.name)} : IReadable, IStored")

@@ -228,6 +228,9 @@ def in_segments(node: Loop) -> tuple[Value, ...]:
     first = _Iterations(node, 0, whole, operands.xs)
     rest = _Iterations(node, whole, sizes.subtract(node.count, whole), operands.xs)
     carries, constants = operands.carries, operands.constants
+    if rest.count == 0:
+        carries, ys = _segmented(first, length, segment_count, carries, constants)
+        return (*carries, *ys)
     if node.is_reversed:
         carries, last_ys = _plain(rest, carries, constants)
         carries, first_ys = _segmented(first, length, segment_count, carries, constants)
