@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from shaderad.compiler.compile import compile_program
 from shaderad.ir import ops, sizes
+from shaderad.ir.nodes import Assign, Expr
 from shaderad.ir.types import FLOAT, Matrix, Struct, Type
 from shaderad.lower.bindings import Variant
+from shaderad.lower.passes.entries import runs_of
 from shaderad.lower.passes.rows import Passes, lower_reduce, lower_scan
+from shaderad.rules import composing as c
 from tests.lower.row_passes import elements_of
 
 
@@ -27,6 +32,16 @@ def test_groups_are_as_wide_as_group_memory_allows(t: Type, width: int) -> None:
 def test_elements_without_room_in_group_memory_are_reduced_by_threads_alone() -> None:
     for step in lower_reduce(elements_of(struct_of(33), 1), ops.ADD, Variant()).steps:
         assert "groupshared" not in step.lowered.program.slang
+
+
+@pytest.mark.parametrize(("branch_count", "runs"), [(0, "Block"), (1, "Block"), (2, "Single")])
+def test_code_with_branches_is_not_repeated(branch_count: int, runs: str) -> None:
+    producer = elements_of(FLOAT, 1)
+    element: Expr = c.number(FLOAT, 1.0)
+    for k in range(branch_count):
+        element = c.conditional(c.apply(ops.LT, element, c.number(FLOAT, k)), element, element)
+    body = (*producer.body, Assign(name="branched", value=element))
+    assert runs_of(replace(producer, body=body), (), FLOAT) == f"{runs}Runs"
 
 
 @pytest.mark.parametrize("is_parallel", [False, True])
