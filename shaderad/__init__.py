@@ -43,7 +43,7 @@ _AT_ONCE = (
 )
 _LATER = {
     "shaderad.runtime.devices": ("DeviceInfo", "devices"),
-    "shaderad.arrays.arrays": ("Array", "array"),
+    "shaderad.arrays.arrays": ("Array", "array", "from_dlpack"),
     "shaderad.device.devices": ("Device", "open_device"),
     "shaderad.arrays.trees": ("pointer",),
     "shaderad.differentiate.transforms": (

@@ -23,6 +23,7 @@ from shaderad.diagnostics.tracebacks import api_boundary, api_class
 from shaderad.ir import types
 from shaderad.language.annotations import HostVector
 from shaderad.runtime import buffers
+from shaderad.runtime.foreign_arrays import is_foreign_array
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from shaderad.arrays.tape import Trace
     from shaderad.runtime import DeviceBuffer
 
-__all__ = ["Array", "array"]
+__all__ = ["Array", "array", "from_dlpack"]
 
 Shape = tuple[int, ...]
 
@@ -223,6 +224,33 @@ class Array(ArrayOperators):
         content = self.numpy()
         return content if dtype is None else content.astype(dtype)
 
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """A copy on the host as a DLPack capsule: ``torch.from_dlpack(x)``, ``np.from_dlpack(x)``.
+
+        Raises:
+            ShapeError: SR0384 for structs, and with ``copy=False``.
+        """
+        if copy is False:
+            raise error("SR0384", what="handed over without a copy",
+                        help="leave `copy` out: others get a copy on the host")  # fmt: skip
+        if isinstance(buffers.base_of(self.element), types.Struct):
+            raise error("SR0384", what=f"handed over where it holds structs: `{self.element}`",
+                        help="hand over its fields, `x.field`")  # fmt: skip
+        content = self.numpy()
+        # NumPy refuses what it was not made for, a device or a stream, with a `BufferError`.
+        return content.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """The host, to which the content is copied."""
+        return (1, 0)
+
     def item(self) -> Any:
         """The one element as a Python number.
 
@@ -324,6 +352,11 @@ class Array(ArrayOperators):
         return view
 
 
+def is_host_array(x: Any) -> bool:
+    """True for arrays of NumPy and of other libraries, on whatever device these have them."""
+    return not isinstance(x, Array) and (isinstance(x, np.ndarray) or is_foreign_array(x))
+
+
 def vector_of(value: Any) -> types.Type | None:
     """The type of a host vector or matrix, or of the one that an array was made from."""
     if isinstance(value, HostVector):
@@ -336,9 +369,11 @@ def array(data: Any, dtype: Any = None, device: Device | None = None) -> Array:
     """Puts `data` on a device.
 
     Args:
-        data: Array-like; for structs a structured array, a dict of arrays, or a list of structs.
-            Structs that hold pointers must be a list; they stay on the host. Vectors and matrices
-            are trailing axes: data of shape (n, 3) is n elements of ``float3``.
+        data: An array of NumPy, PyTorch, JAX or whatever has ``__dlpack__`` or ``__array__``, on
+            any device, or nested lists; for structs a structured array, a dict of arrays, or a
+            list of structs. Structs that hold pointers must be a list; they stay on the host.
+            Vectors and matrices are trailing axes: data of shape (n, 3) is n elements of
+            ``float3``.
         dtype: Element type: ``float``, ``int``, ``bool``, a `sad.*` type, a NumPy dtype or a
             struct class. Without one it follows from the data; 64-bit numbers become 32-bit.
         device: Default: the current one.
@@ -348,10 +383,28 @@ def array(data: Any, dtype: Any = None, device: Device | None = None) -> Array:
 
     Raises:
         ShapeError: SR0350 to SR0358, where the data does not fit or a value is out of range.
+        DerivativeError: SR0476 for a tensor that PyTorch differentiates by.
         DeviceError: SR0605, SR0606, where the device has no room for it; SR0651 for a `device`
             that is none.
     """
     return array_called("data", data, dtype, device)
+
+
+@api_boundary
+def from_dlpack(x: Any, device: Device | None = None) -> Array:
+    """A copy of an array that has ``__dlpack__``, as `array` makes it: a tensor of PyTorch, JAX.
+
+    Args:
+        x: The array, on any device that its library can copy from.
+        device: Default: the current one.
+
+    Raises:
+        ShapeError: SR0351 for anything else, and as `array`.
+        DerivativeError: SR0476 for a tensor that PyTorch differentiates by.
+    """
+    if not hasattr(x, "__dlpack__"):
+        raise error("SR0351", name="x", found=f"found a `{type(x).__name__}`, without `__dlpack__`")
+    return array_called("x", x, None, device)
 
 
 def array_called(name: str, data: Any, dtype: Any = None, device: Device | None = None) -> Array:

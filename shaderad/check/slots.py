@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shaderad.arrays import trees
-from shaderad.arrays.arrays import Array, array
+from shaderad.arrays.arrays import Array, array, is_host_array
 from shaderad.arrays.trees import HostPointer, is_pointer_structs, rebuilt, struct_fields
 from shaderad.ir import types
 from shaderad.language.signatures import Launchable
@@ -51,7 +51,9 @@ class Slot:
         return self._like_argument(_filled(np.zeros_like(self.data), values))
 
     def _like_argument(self, data: NDArray[Any]) -> Any:
-        is_array = isinstance(self.like, Array | np.ndarray | np.generic | list | tuple)
+        is_array = isinstance(self.like, Array | np.generic | list | tuple) or is_host_array(
+            self.like
+        )
         return data if is_array else float(data)
 
 

@@ -178,6 +178,11 @@ MESSAGES: dict[str, Message] = {
         note="each call traces all three functions, so this would never end",
         help="call `{name}.function`, which has no custom pullback, or write the body out",
     ),
+    "SR0476": _derivative(
+        "`{name}` is a tensor that requires grad, and PyTorch would not see what it is used for",
+        help="give `{name}.detach()`, and hand the gradient to PyTorch in a "
+        "`torch.autograd.Function`",
+    ),
     "SR0470": _derivative(
         "`{type}` behind a pointer holds floats of its own, in a differentiated Python function",
         note="its elements stay on the host, where no trace can follow their floats",

@@ -14,7 +14,7 @@ import numpy as np
 
 from shaderad.arrays import trees
 from shaderad.arrays.arguments import as_element
-from shaderad.arrays.arrays import Array, Shape, copied, uploaded, zeros
+from shaderad.arrays.arrays import Array, Shape, copied, is_host_array, uploaded, zeros
 from shaderad.arrays.tape import trace_of
 from shaderad.arrays.trees import rebuilt, struct_fields
 from shaderad.device.devices import Device, check_same
@@ -122,16 +122,14 @@ def holds_floats(leaf: Any) -> bool:
 
 def is_data(leaf: Any) -> bool:
     """True if a leaf is a number, list or NumPy array that may hold floats."""
-    return isinstance(leaf, float | np.floating | np.ndarray | list)
+    return isinstance(leaf, float | np.floating | list) or is_host_array(leaf)
 
 
 def check_keywords(keywords: Mapping[str, Any]) -> None:
     """Raises SR0453 for an array of floats that is given by keyword."""
     for name, value in keywords.items():
         for leaf in trees.leaves(value):
-            is_floats = (
-                isinstance(leaf, np.ndarray) and buffers.as_numpy(leaf, name).dtype.kind == "f"
-            )
+            is_floats = is_host_array(leaf) and buffers.as_numpy(leaf, name).dtype.kind == "f"
             if is_floats or holds_floats(leaf):
                 raise error("SR0453", name=name)
 

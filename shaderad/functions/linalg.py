@@ -8,10 +8,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, cast
 
-import numpy as np
-
 from shaderad.arrays import trees
-from shaderad.arrays.arrays import Array
+from shaderad.arrays.arrays import Array, is_host_array
 from shaderad.arrays.traced_sizes import TracedSize
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error
@@ -49,7 +47,8 @@ def is_operand(x: Any) -> bool:
     """True if Python's operators on arrays take `x`; else Python asks the other side."""
     if isinstance(x, tuple | list):
         return trees.is_data(cast("Sequence[Any]", x))
-    return isinstance(x, Array | np.ndarray | TracedSize) or as_number(x) is not None
+    is_array = isinstance(x, Array | TracedSize) or is_host_array(x)
+    return is_array or as_number(x) is not None
 
 
 def operated(name: str, left: Any, right: Any) -> TracedArray:

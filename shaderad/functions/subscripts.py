@@ -13,9 +13,7 @@ from functools import lru_cache
 from math import prod
 from typing import Any, cast
 
-import numpy as np
-
-from shaderad.arrays.arrays import Array, zeros
+from shaderad.arrays.arrays import Array, is_host_array, zeros
 from shaderad.arrays.arrays import Shape as KnownShape
 from shaderad.arrays.tape import recorded_view
 from shaderad.arrays.traced_sizes import size_or_none
@@ -72,7 +70,7 @@ def is_index_array(item: Any) -> bool:
     """True if a key is one position an element; an array without axes is a position, too."""
     if isinstance(item, Array):
         return bool(item.shape) or isinstance(item, TracedArray)
-    return isinstance(item, np.ndarray | list)
+    return is_host_array(item) or isinstance(item, list)
 
 
 def _are_adjacent(keys: Sequence[Any]) -> bool:

@@ -19,6 +19,7 @@ from shaderad.diagnostics import Error, error
 from shaderad.ir import types
 from shaderad.language.structs import check_fields
 from shaderad.runtime import capabilities
+from shaderad.runtime.foreign_arrays import dtype_of, to_numpy
 
 # The same as NDArray[Any], without importing numpy.typing.
 AnyArray = np.ndarray[tuple[Any, ...], np.dtype[Any]]
@@ -125,16 +126,17 @@ def inferred_type(data: AnyArray) -> types.Type:
 
 
 def as_numpy(data: Any, name: str) -> AnyArray:
-    """Converts `data` by `np.asarray`.
+    """Converts `data`, an array of any library or nested lists.
 
     Raises:
         ShapeError: SR0351, for ragged, masked and object data.
+        DerivativeError: SR0476, for a tensor that PyTorch differentiates by.
     """
     # Who asks `np.ma` imports it; only subclasses of arrays have a mask.
     if np.ndarray in type(data).__mro__[1:] and np.ma.is_masked(data):
         raise error("SR0351", name=name, found="found a masked array with masked elements")
     try:
-        array = np.asarray(data)
+        array = to_numpy(data, name)
     except Error:
         raise
     except Exception as failure:
@@ -187,7 +189,7 @@ def to_storage(data: Any, t: types.Type, name: str) -> tuple[AnyArray, tuple[int
     shape = _shape_of_elements(array.shape, t, name)
     check_element_count(shape)
     if array.dtype != _HOST[base.kind]:
-        _check_conversion(array, base, name)
+        _check_conversion(array, base, name, dtype_of(data, array))
     with np.errstate(over="ignore", under="ignore"):
         return np.asarray(array, dtype=_STORAGE[base.kind], order="C"), shape
 
@@ -204,12 +206,12 @@ def _shape_of_elements(shape: tuple[int, ...], t: types.Type, name: str) -> tupl
 _TAKES = {"f": "fiu", "i": "iu", "u": "iu", "b": "b"}
 
 
-def _check_conversion(array: AnyArray, scalar: types.Scalar, name: str) -> None:
+def _check_conversion(array: AnyArray, scalar: types.Scalar, name: str, found: str) -> None:
     target = _HOST[scalar.kind]
     if not array.size:
         return
     if array.dtype.kind not in _TAKES[target.kind]:
-        raise error("SR0353", name=name, type=scalar, found=array.dtype)
+        raise error("SR0353", name=name, type=scalar, found=found)
     if target.kind in "iu":
         limits = np.iinfo(cast("np.dtype[np.integer[Any]]", target))
         outside = (array < limits.min) | (array > limits.max)

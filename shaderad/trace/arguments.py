@@ -10,7 +10,7 @@ import numpy as np
 
 from shaderad.arrays import trees
 from shaderad.arrays.arguments import bind_array
-from shaderad.arrays.arrays import Array, array, uploaded, vector_of
+from shaderad.arrays.arrays import Array, array, is_host_array, uploaded, vector_of
 from shaderad.arrays.trees import rebuilt, struct_fields
 from shaderad.device.devices import Device
 from shaderad.ir import types
@@ -134,7 +134,7 @@ def array_of_data(leaf: Any, device: Device) -> Array | None:
     """An array, or one written out on the host, on a device; `None` for anything else."""
     if isinstance(leaf, Array):
         return leaf
-    is_array = isinstance(leaf, np.ndarray)
+    is_array = is_host_array(leaf)
     if not is_array and isinstance(leaf, list):
         items = cast("list[Any]", leaf)
         is_array = bool(items) and trees.is_data(items)

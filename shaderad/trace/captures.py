@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from shaderad.arrays.arrays import Array
+from shaderad.arrays.arrays import Array, is_host_array
 from shaderad.language.host import PythonFunction
 
 _MISSING = object()
@@ -161,7 +161,7 @@ def _is_plain(thing: object) -> bool:
 
 
 def _is_array(thing: object) -> bool:
-    return isinstance(thing, Array | np.ndarray)
+    return isinstance(thing, Array) or is_host_array(thing)
 
 
 def _text(thing: object) -> str:

@@ -1,0 +1,50 @@
+"""Arrays of other libraries -> NumPy: tensors of PyTorch, JAX and CuPy, columns of tables.
+
+No library is imported: what an array is, its own methods and attributes tell.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+
+from shaderad.diagnostics import error
+
+_CPU = 1
+"""The DLPack number of the host's memory."""
+_BFLOAT16 = "bfloat16"
+
+
+def is_foreign_array(x: Any) -> bool:
+    """True if `x` is an array of another library than NumPy."""
+    t = cast("type[object]", type(x))
+    if hasattr(t, "__dlpack__"):
+        return not issubclass(t, np.ndarray)
+    return hasattr(t, "__array__") and hasattr(t, "shape") and not issubclass(t, np.generic)
+
+
+def is_bfloat16(x: Any) -> bool:
+    """True for floats of 8 bits of precision, which NumPy does not have."""
+    return str(getattr(x, "dtype", "")).endswith(_BFLOAT16)
+
+
+def dtype_of(data: Any, converted: np.ndarray[Any, Any]) -> str:
+    """The name of the dtype of `data` as its owner knows it."""
+    return _BFLOAT16 if is_bfloat16(data) else str(converted.dtype)
+
+
+def to_numpy(data: Any, name: str) -> np.ndarray[Any, Any]:
+    """`np.asarray`, which also copies from other devices and widens bfloat16 to float32.
+
+    Raises:
+        DerivativeError: SR0476 for a tensor that PyTorch differentiates by.
+    """
+    if getattr(data, "requires_grad", False) is True:
+        raise error("SR0476", name=name)
+    if is_bfloat16(data):
+        data = data.float() if hasattr(data, "float") else data.astype(np.float32)
+    where = getattr(data, "__dlpack_device__", None)
+    if where is not None and where()[0] != _CPU:
+        return np.from_dlpack(data, device="cpu")
+    return np.asarray(data)
