@@ -444,7 +444,7 @@ class _Items:
     dim: Shape
     first_number: Size
     group_count: Size
-    """Of a window."""
+    """The groups of a window."""
     formulas: Mapping[str, Size] = field(default_factory=dict[str, "Size"])
     """Sizes of a pass that differ between windows."""
 

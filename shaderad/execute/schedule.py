@@ -101,7 +101,7 @@ class Run:
     group_count: Size
     is_needed: Size = 1
     windows: Windows | None = None
-    """How to run it a window at a time; words and groups then have the symbols of a window."""
+    """The parts in which it runs, if by windows; words and groups then have the symbols of a window."""
 
 
 @dataclass(frozen=True, slots=True)
