@@ -101,7 +101,7 @@ class Run:
     group_count: Size
     is_needed: Size = 1
     windows: Windows | None = None
-    """The parts in which it runs, if by windows; words and groups then have the symbols of a window."""
+    """Its parts, if it runs by windows; words and groups then have the symbols of a window."""
 
 
 @dataclass(frozen=True, slots=True)
