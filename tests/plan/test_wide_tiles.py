@@ -264,7 +264,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wide")
     (folder / "model.py").write_text(SOURCE, encoding="utf-8")
     targets = ("spirv", "spirv-core", "hlsl", "wgsl", "metal")
-    sad.build(folder / "model.py", folder / "out", targets=targets, validate=False)
+    sad.build(folder / "model.py", folder / "out", targets=targets)
     return folder / "out"
 
 

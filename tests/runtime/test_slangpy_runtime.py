@@ -15,7 +15,8 @@ from tests.runtime.programs import SCALE_AND_ADD, UNDEFINED_NAME
 
 def test_an_allocation_without_room_names_the_bytes() -> None:
     device = opened_or_skip("slangpy")
-    boundless = open_runtime(native=device.native, limits={"binding_bytes_limit": 1 << 60})
+    limits = {"binding_bytes_limit": 1 << 60, "buffer_bytes_limit": 1 << 60}
+    boundless = open_runtime(native=device.native, limits=limits)
     with pytest.raises(DeviceError, match=str(1 << 50)) as caught:
         boundless.allocate(1 << 50)
     assert caught.value.code == "SR0605"
