@@ -261,8 +261,10 @@ class GraphRunner:
     def _scheduled_at(
         self, planned: _PlannedGraph, sizes: Mapping[str, int], key: Hashable
     ) -> Scheduled:
-        at_sizes = self._choices(sizes, are_fixed=len(planned.by_choices) < FIXED_LIMIT)
-        choices = () if planned.plan is None else at_sizes.choices(planned.plan)
+        are_fixed = len(planned.by_choices) < FIXED_LIMIT
+        at_sizes = self._choices(sizes, are_fixed=are_fixed)
+        # With and without fixed sizes, equal numbers may mean different kernels.
+        choices = () if planned.plan is None else (are_fixed, *at_sizes.choices(planned.plan))
         if choices not in planned.by_choices:
             assert planned.plan is not None
             with Work("graph", "planning"):
