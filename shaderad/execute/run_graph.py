@@ -17,7 +17,7 @@ from shaderad.device.devices import check_same
 from shaderad.device.lines import AtUserLine, user_span
 from shaderad.device.prebuilt import used_of_build
 from shaderad.device.stages import WeakKeys
-from shaderad.diagnostics import error
+from shaderad.diagnostics import CompileError, error
 from shaderad.diagnostics.progress import Work
 from shaderad.execute.kept_schedules import PREPARED_LIMIT, KernelPrograms, Scheduled
 from shaderad.execute.kernel_steps import StagedPasses
@@ -28,7 +28,7 @@ from shaderad.ir.arrays import Graph, KernelCall, Value
 from shaderad.ir.nodes import Kernel
 from shaderad.ir.prints import silent_graph
 from shaderad.ir.types import is_differentiable
-from shaderad.plan.choices import PlanChoices
+from shaderad.plan.choices import PlanChoices, runs_groups
 from shaderad.plan.explain import Memory, explain
 from shaderad.plan.planning import plan
 from shaderad.rules.arrays import LinearisedGraph
@@ -182,6 +182,8 @@ class _PlannedGraph:
     )
     """By what sizes decide: see `plan/choices.py`."""
     by_sizes: dict[Hashable, Scheduled] = field(default_factory=dict[Hashable, "Scheduled"])
+    has_groups: bool = True
+    """False once the driver has refused the kernel of a loop."""
 
 
 class GraphRunner:
@@ -241,12 +243,17 @@ class GraphRunner:
 
     def plan(self, graph: Graph, sizes: Mapping[str, int]) -> Plan:
         """The plan of `graph` at these sizes, for what the device can bind."""
-        return self._choices(sizes).chosen(self._plan(graph))
+        planned = self._planned.get(graph)
+        has_groups = planned is None or planned.has_groups
+        return self._choices(sizes, has_groups=has_groups).chosen(self._plan(graph))
 
-    def _choices(self, sizes: Mapping[str, int], *, are_fixed: bool = True) -> PlanChoices:
+    def _choices(
+        self, sizes: Mapping[str, int], *, are_fixed: bool = True, has_groups: bool = True
+    ) -> PlanChoices:
         capabilities = self._device.capabilities
         has_quads = "subgroups" in capabilities.features
-        return PlanChoices(sizes, capabilities.group_bytes_limit, has_quads, are_fixed)
+        limit = capabilities.group_bytes_limit
+        return PlanChoices(sizes, limit, has_quads, are_fixed, has_groups)
 
     def _plan(self, graph: Graph) -> Plan:
         return plan(graph, self._device.capabilities.storage_buffer_limit)
@@ -261,20 +268,34 @@ class GraphRunner:
     def _scheduled_at(
         self, planned: _PlannedGraph, sizes: Mapping[str, int], key: Hashable
     ) -> Scheduled:
-        are_fixed = len(planned.by_choices) < FIXED_LIMIT
-        at_sizes = self._choices(sizes, are_fixed=are_fixed)
-        # With and without fixed sizes, equal numbers may mean different kernels.
-        choices = () if planned.plan is None else (are_fixed, *at_sizes.choices(planned.plan))
-        if choices not in planned.by_choices:
-            assert planned.plan is not None
-            with Work("graph", "planning"):
-                plan = at_sizes.chosen(planned.plan)
-                by_windows = partial(self._schedule_of, plan, is_windowed=True)
-                planned.by_choices[choices] = self._schedule_of(plan, make_windowed=by_windows)
         if len(planned.by_sizes) >= PREPARED_LIMIT:
             planned.by_sizes.clear()
-        planned.by_sizes[key] = planned.by_choices[choices]
+        scheduled = planned.by_sizes[key] = self._scheduled_by(planned, sizes)
+        return scheduled
+
+    def _scheduled_by(self, planned: _PlannedGraph, sizes: Mapping[str, int]) -> Scheduled:
+        """The schedule at these sizes; with a dispatch a step where the driver refuses a loop."""
+        if planned.plan is None:
+            return planned.by_choices[()]
+        are_fixed = len(planned.by_choices) < FIXED_LIMIT
+        at_sizes = self._choices(sizes, are_fixed=are_fixed, has_groups=planned.has_groups)
+        # With and without fixed sizes, equal numbers may mean different kernels.
+        choices = (are_fixed, *at_sizes.choices(planned.plan))
+        if choices not in planned.by_choices:
+            plan = at_sizes.chosen(planned.plan)
+            try:
+                planned.by_choices[choices] = self._newly_scheduled(plan)
+            except CompileError:
+                if not runs_groups(plan):
+                    raise
+                planned.has_groups = False
+                return self._scheduled_by(planned, sizes)
         return planned.by_choices[choices]
+
+    def _newly_scheduled(self, plan: Plan) -> Scheduled:
+        with Work("graph", "planning"):
+            by_windows = partial(self._schedule_of, plan, is_windowed=True)
+            return self._schedule_of(plan, make_windowed=by_windows)
 
     def _schedule_of(
         self,

@@ -22,6 +22,7 @@ from shaderad.plan.steps import (
     Plan,
     Repeat,
     RepeatWhile,
+    RunGroup,
     RunKernel,
     RunTiles,
     Step,
@@ -43,12 +44,14 @@ class PlanChoices:
         group_bytes: The memory of a workgroup.
         has_quads: True if four adjacent threads can read what the others hold.
         are_fixed: True if the sizes of arrays are numbers in the kernels of loops.
+        has_groups: False if no loop runs in one workgroup.
     """
 
     known: Mapping[str, int]
     group_bytes: int = 0
     has_quads: bool = False
     are_fixed: bool = True
+    has_groups: bool = True
 
     def chosen(self, plan: Plan) -> Plan:
         """`plan` with the kernels that are the best ones."""
@@ -112,7 +115,7 @@ class PlanChoices:
         """The numbers in the kernel of a loop; none if a dispatch a step takes less time."""
         effort = None if step.group is None else step.group.effort
         threads = 0 if effort is None else threads_of(effort, self.known)
-        if effort is None or not threads:
+        if effort is None or not threads or not self.has_groups:
             return {}
         names = sorted(effort.extents & self.known.keys()) if self.are_fixed else ()
         return {THREADS: threads, **{name: self.known[name] for name in names}}
@@ -137,6 +140,15 @@ class PlanChoices:
             sizes.evaluate(m, self.known) == sizes.evaluate(n, self.known)
             for m, n in zip(a, b, strict=True)
         )
+
+
+def runs_groups(plan: Plan) -> bool:
+    """True if one workgroup runs a loop of `plan`."""
+    return any(
+        isinstance(step, RunGroup)
+        or (isinstance(step, Repeat | RepeatWhile) and runs_groups(step.body))
+        for step in plan.steps
+    )
 
 
 def _may_copy(step: Step) -> bool:

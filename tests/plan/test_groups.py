@@ -10,10 +10,13 @@ import pytest
 
 import shaderad as sad
 from shaderad import float2
+from shaderad.compiler.artifact import Program
+from shaderad.diagnostics import error
 from shaderad.execute import run_graph
 from shaderad.plan import groups
 from shaderad.plan.choices import PlanChoices
 from shaderad.plan.planning import plan
+from shaderad.runtime import Pipeline
 
 Loop = Callable[..., Any]
 
@@ -219,3 +222,24 @@ def test_a_loop_without_iterations_is_a_copy(device: sad.Device) -> None:
         np.testing.assert_array_equal(last.numpy(), np.roll(np.arange(3), count) + count)
         assert kept.shape == (count, 3)
         assert ("copies" in graph.explain(x, xs)) == (count == 0)
+
+
+@pytest.mark.gpu
+def test_a_loop_that_the_driver_refuses_is_one_of_dispatches(
+    device: sad.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = device.runtime.pipeline
+
+    def refused(program: Program) -> Pipeline:
+        if program.name.startswith("loop_in_group"):
+            raise error("SR0623", program=program.name, adapter="a driver", reason="too long")
+        return made(program)
+
+    monkeypatch.setattr(device.runtime, "pipeline", refused)
+    graph = sad.graph(lambda x: sad.fori_loop(2, lambda _, p: sad.roll(p, 1) * 0.5 + x, x))
+    for n in (5, 3):
+        x = p = np.arange(n, dtype=np.float32)
+        for _ in range(2):
+            p = np.roll(p, 1) * np.float32(0.5) + x
+        np.testing.assert_array_equal(graph(sad.array(x)).numpy(), p)
+        assert "of one workgroup" not in graph.explain(sad.array(x))
