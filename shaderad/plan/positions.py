@@ -198,13 +198,14 @@ class Positions:
     def unravelled(self, position: Position, shape: Shape) -> list[Position]:
         """Indices of the element that has this row-major number."""
         indices: list[Position] = []
+        rows = Position()
         for axis, extent in enumerate(shape):
             if extent == 1:
                 indices.append(Position())
                 continue
-            rest = sizes.product(shape[axis + 1 :])
-            quotient, position = self.divided(position, rest)
-            indices.append(quotient)
+            # Quotients of remainders would repeat each other in their expressions.
+            outer, (rows, _) = rows, self.divided(position, sizes.product(shape[axis + 1 :]))
+            indices.append(add(rows, times(outer, sizes.multiply(-1, extent))))
         return indices
 
 
