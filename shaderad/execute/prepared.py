@@ -302,13 +302,17 @@ class _Preparation:
             return
         stage = self._stages[one.program]
         self._known[SITE_BASE] = stage.site_base
-        places = tuple((slot, self._number_by_buffer[buffer]) for slot, buffer in one.bindings)
+        place_by_slot: dict[int, int | DeviceBuffer] = {
+            slot: self._number_by_buffer[buffer] for slot, buffer in one.bindings
+        }
+        place_by_slot.update(self._own_buffers(stage.lowered))
         rows = in_rows(groups, self._known[GROUP_LIMIT])
-        own = tuple(self._own_buffers(stage.lowered))
         words = self._words(one, stage.lowered)
         late = (*self._launch_number(stage.lowered), *_uniform_words(one.words))
-        command = Dispatch(stage.pipeline, places, own, words, rows, late, shifted, ranges)
-        self._commands.append(command)
+        pipeline = stage.pipeline
+        self._device.runtime.check_dispatch(pipeline, place_by_slot, words, rows)
+        places = tuple(place_by_slot[slot] for slot in pipeline.storage_slots)
+        self._commands.append(Dispatch(pipeline, places, words, rows, late, shifted, ranges))
 
     def _own_buffers(self, lowered: Lowered) -> Iterator[tuple[int, DeviceBuffer]]:
         """Slots and buffers of what a program reports and prints."""
