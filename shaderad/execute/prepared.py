@@ -61,9 +61,9 @@ class Prepared:
 
     device: Device
     commands: list[Command]
-    kept_bytes: list[int]
+    kept_bytes: Sequence[int]
     """Sizes of the buffers of results, which stand behind the inputs in the frame."""
-    scratch_bytes: list[int]
+    scratch_bytes: Sequence[int]
     """Sizes of the buffers behind those, which serve again after the run."""
     outputs: list[tuple[types.Type, Shape, int]]
     """Element, shape, and position in the frame."""
@@ -81,8 +81,12 @@ class Prepared:
         starts = [one.offset for one in inputs]
         frame = Frame(buffers, starts, any(starts), uniforms)
         device.runtime.together(self._record, frame)
+        made = len(starts)
         return tuple(
-            [Array(device, t, shape, buffers[k], frame.start(k)) for t, shape, k in self.outputs]
+            [
+                Array(device, t, shape, buffers[k], starts[k] if k < made else 0)
+                for t, shape, k in self.outputs
+            ]
         )
 
     def _record(self, frame: Frame) -> None:
@@ -90,7 +94,7 @@ class Prepared:
         device, runtime = self.device, self.device.runtime
         if self.may_report:
             device.expect_reports()  # an interrupt may end a loop between its dispatches
-        frame.buffers.extend(runtime.allocate_unset((*self.kept_bytes, *self.scratch_bytes)))
+        frame.buffers += runtime.allocate_unset([*self.kept_bytes, *self.scratch_bytes])
         for command in self.commands:
             command.record(runtime, frame)
         device.recorded(

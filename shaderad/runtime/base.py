@@ -174,16 +174,14 @@ class Runtime(Guarded):
             self.record_zero(buffer, 0, max(SMALLEST_ALLOCATION, padded(byte_count)))
         return buffer
 
-    @guarded
     def allocate_unset(self, byte_counts: Sequence[int]) -> list[DeviceBuffer]:
-        """Creates buffers whose content is arbitrary."""
+        """Creates buffers whose content is arbitrary, inside of `together`."""
         self.settle_pool()
         return [self._taken(byte_count)[0] for byte_count in byte_counts]
 
     def settle_pool(self) -> None:
         """Makes dropped buffers idle, and forgets what is kept for freed ones."""
-        ended = self.pool.settle()
-        if ended:
+        if self.pool.dropped and (ended := self.pool.settle()):
             self.bindings.forget(ended)
 
     def _taken(self, byte_count: int) -> tuple[DeviceBuffer, bool]:
