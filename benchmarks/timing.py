@@ -61,15 +61,15 @@ def median_ratio(times: Sequence[float], others: Sequence[float]) -> float:
 def dispatch_count(device: Any, step: Callable[[], Any]) -> int:
     """The dispatches of one step on a device."""
     runtime = device.runtime
-    dispatch, seen = runtime.dispatch, []
+    dispatch, seen = runtime.record_dispatch, []
 
     def counted(*arguments: Any) -> None:
         seen.append(arguments)
         dispatch(*arguments)
 
-    runtime.dispatch = counted
+    runtime.record_dispatch = counted
     step()
-    del runtime.dispatch
+    del runtime.record_dispatch
     return len(seen)
 
 

@@ -8,6 +8,7 @@ by the first call.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping
 from types import FunctionType, MethodType
 from typing import Any, TypeVar, cast
@@ -33,6 +34,14 @@ _REFUSED_MEMBERS: tuple[type, ...] = (staticmethod, classmethod, property)
 _DATACLASS_METHODS = frozenset({"__init__", "__repr__", "__eq__", "__hash__", "__post_init__"})
 
 
+@functools.cache
+def _kernel_caller() -> Callable[[KernelFunction, tuple[Any, ...], dict[str, Any]], object]:
+    """`call_kernel`, imported by the first call: an import statement costs each call a look-up."""
+    from shaderad.functions.run_kernel import call_kernel
+
+    return call_kernel
+
+
 class KernelFunction(UserKernel):
     """A kernel. Calling it runs it: ``shade(triangles, face, uv, 1.5, dim=n)``."""
 
@@ -46,9 +55,7 @@ class KernelFunction(UserKernel):
 
         See `shaderad.functions.run_kernel.call_kernel` for arguments and errors.
         """
-        from shaderad.functions.run_kernel import call_kernel
-
-        return call_kernel(self, args, kwargs)
+        return _kernel_caller()(self, args, kwargs)
 
     @api_boundary
     def debug(

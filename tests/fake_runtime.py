@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from shaderad.compiler.artifact import Program
+from shaderad.compiler.artifact import BindingAccess, Program
 from shaderad.runtime import Capabilities
 
 Shader = Callable[[dict[int, np.ndarray], np.ndarray, tuple[int, int, int]], None]
@@ -45,6 +45,11 @@ class FakeBuffer:
 class FakePipeline:
     program: Program
     native: Any = None
+
+    @property
+    def storage_slots(self) -> list[int]:
+        bindings = self.program.bindings
+        return [b.slot for b in bindings if b.access is not BindingAccess.UNIFORM]
 
 
 @dataclass
@@ -119,15 +124,39 @@ class FakeRuntime:
         groups: tuple[int, int, int],
         ranges: Mapping[int, tuple[int, int]] | None = None,
     ) -> None:
+        self.check_dispatch(pipeline, buffers, words, groups)
+        bound = [buffers[slot] for slot in pipeline.storage_slots]
+        self.record_dispatch(pipeline, bound, words, groups, ranges)
+
+    def check_dispatch(
+        self,
+        pipeline: FakePipeline,
+        slots: Container[int],
+        words: bytes,
+        groups: tuple[int, int, int],
+    ) -> None:
+        assert len(words) % 4 == 0
+        assert 0 < max(groups) <= CAPABILITIES.workgroup_count_limit
+        assert all(slot in slots for slot in pipeline.storage_slots)
+
+    def record_dispatch(
+        self,
+        pipeline: FakePipeline,
+        buffers: Sequence[FakeBuffer],
+        words: bytes,
+        groups: tuple[int, int, int],
+        ranges: Mapping[int, tuple[int, int]] | None,
+    ) -> None:
         assert not ranges
         name = pipeline.program.name
         parameters = np.frombuffer(words, np.uint32)
         self.dispatched.append(Dispatched(name, parameters, groups))
         if name == "fill_words":
             first, end, _, word = parameters
-            buffers[1].native.view(np.uint32)[first:end] = word
+            buffers[0].native.view(np.uint32)[first:end] = word
             return
-        memory = {slot: b.native.view(np.uint32) for slot, b in buffers.items()}
+        slots = pipeline.storage_slots
+        memory = {k: b.native.view(np.uint32) for k, b in zip(slots, buffers, strict=True)}
         self.shaders[name](memory, parameters, groups)
 
     def submit(self) -> None: ...

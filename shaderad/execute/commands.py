@@ -56,10 +56,9 @@ class Dispatch:
     """One dispatch."""
 
     pipeline: Pipeline
-    places: tuple[tuple[int, int], ...]
-    """Slot, and number of its buffer in the frame."""
-    own: tuple[tuple[int, DeviceBuffer], ...]
-    """Slots of the buffers in which the device keeps what kernels report and print."""
+    places: tuple[int | DeviceBuffer, ...]
+    """By storage slot of the pipeline: the number of its buffer in the frame, or the buffer in
+    which the device keeps what kernels report or print."""
     words: bytes
     """The constant buffer for inputs that start at the first byte of their buffers."""
     groups: tuple[int, int, int]
@@ -70,17 +69,15 @@ class Dispatch:
     """The parts of buffers that a window binds."""
 
     def placed(self, numbers: Sequence[int]) -> Dispatch:
-        places = tuple((slot, numbers[number]) for slot, number in self.places)
+        places = tuple(numbers[k] if isinstance(k, int) else k for k in self.places)
         return replace(self, places=places)
 
     def record(self, runtime: Runtime, frame: Frame) -> None:
         buffers = frame.buffers
-        bound = {slot: buffers[number] for slot, number in self.places}
-        if self.own:
-            bound.update(self.own)
+        bound = [buffers[k] if isinstance(k, int) else k for k in self.places]
         late = self.late + self.shifted if frame.is_shifted else self.late
         words = self._words_with(late, frame) if late else self.words
-        runtime.dispatch(self.pipeline, bound, words, self.groups, self.ranges)
+        runtime.record_dispatch(self.pipeline, bound, words, self.groups, self.ranges)
 
     def _words_with(self, late: LateWords, frame: Frame) -> bytes:
         words = bytearray(self.words)

@@ -216,33 +216,38 @@ class Scheduled:
             return self._by_windows().prepared_where(inputs, key, sizes)
         shifted = tuple([k for k in self.schedule.aligned_inputs if inputs[k].offset])
         prepared = self._prepared.get((key, shifted))
-        if prepared is None:
-            try:
-                prepared = prepare(self.device, self.schedule, self.stages, sizes(), shifted)
-            except DeviceError as failure:
-                if failure.code != _TOO_LARGE or self.make_windowed is None:
-                    raise
-                self._large.add(key)
-                return self._by_windows().prepared_where(inputs, key, sizes)
-            self._keep((key, shifted), prepared)
-        return prepared
+        if prepared is not None:
+            return prepared
+        try:
+            return self._newly_prepared((key, shifted), sizes, shifted)
+        except DeviceError as failure:
+            if failure.code != _TOO_LARGE or self.make_windowed is None:
+                raise
+        self._large.add(key)
+        return self._by_windows().prepared_where(inputs, key, sizes)
 
     def prepared_where(
         self, inputs: Sequence[Array], key: Hashable, sizes: Callable[[], Mapping[str, int]]
     ) -> Prepared:
         """The commands whose windows are cut for where `inputs` start."""
         starts = tuple([one.offset for one in inputs])
+        shifted = [k for k in self.schedule.aligned_inputs if starts[k]]
         prepared = self._prepared.get((key, starts))
-        if prepared is None:
-            shifted = [k for k in self.schedule.aligned_inputs if starts[k]]
-            prepared = prepare(self.device, self.schedule, self.stages, sizes(), shifted, starts)
-            self._keep((key, starts), prepared)
-        return prepared
+        return prepared or self._newly_prepared((key, starts), sizes, shifted, starts)
 
-    def _keep(self, key: Hashable, prepared: Prepared) -> None:
+    def _newly_prepared(
+        self,
+        key: Hashable,
+        sizes: Callable[[], Mapping[str, int]],
+        shifted: Sequence[int],
+        starts: Sequence[int] = (),
+    ) -> Prepared:
+        """The commands that are kept under `key` from now on."""
+        prepared = prepare(self.device, self.schedule, self.stages, sizes(), shifted, starts)
         if len(self._prepared) >= PREPARED_LIMIT:
             self._prepared.pop(next(iter(self._prepared)), None)
         self._prepared[key] = prepared
+        return prepared
 
     def _has_large(self, inputs: Sequence[Array], key: Hashable) -> bool:
         """True if a buffer is larger than a binding, be it around a small array."""

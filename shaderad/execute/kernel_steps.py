@@ -6,14 +6,13 @@ buffers of its own. Invariant: no buffer is bound for reading and writing in one
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import reduce
 from typing import TYPE_CHECKING, Protocol
 
-from shaderad.bodies.reaches import END_ITEM, FIRST_ITEM, window_symbols
 from shaderad.device.stages import Choice, KernelFacts
 from shaderad.execute.conversion_kernels import RESULT, cast_kernel
-from shaderad.execute.planned_kernels import PlannedKernel
+from shaderad.execute.planned_kernels import PlannedKernel, moved_over
 from shaderad.execute.schedule import (
     BoundPart,
     Instruction,
@@ -23,15 +22,13 @@ from shaderad.execute.schedule import (
     Places,
     Run,
     Set,
-    UniformWord,
-    Windows,
-    aligned,
     base_of,
     launch_sizes,
     start_of,
-    storage_bytes,
 )
 from shaderad.execute.sized_words import SizedFacts, sized_words
+from shaderad.execute.step_arrays import StepArrays
+from shaderad.execute.window_items import items_of_teams, items_of_threads
 from shaderad.ir import sizes, types
 from shaderad.ir.arrays import ArrayType, Value, operand_name
 from shaderad.lower.bindings import LENGTH, ROLES, ROWS, Mode, Role, thread_groups
@@ -46,9 +43,6 @@ if TYPE_CHECKING:
     from shaderad.lower.bindings import Lowered, Resource
     from shaderad.lower.passes.rows import Chunks, Passes
     from shaderad.plan.steps import RunPass
-
-ARENA_ALIGN = 16
-"""Bytes; a multiple of every storage word."""
 
 
 class Programs(Protocol):
@@ -152,8 +146,7 @@ class _StepBinder:
         self._places = binder.places
         self._instructions = binder.instructions
         self._step = step
-        self._shapes = dict(step.shapes)
-        self._element_types = KernelFacts(step.kernel).element_types
+        self._arrays = StepArrays(KernelFacts(step.kernel).element_types, dict(step.shapes))
         self._values = dict(step.values)
         self._kept: dict[Key, int] = {}
         self._written: set[Key] = set()
@@ -168,7 +161,7 @@ class _StepBinder:
         elif step.passes is None:
             for program in self._programs.of_kernel(step.kernel, step.choice):
                 lowered = self._programs.lowered[program]
-                threads = self._thread_count(lowered)
+                threads = self._arrays.thread_count(lowered, step.dim)
                 # Without threads nothing runs, whatever the number of groups.
                 self._add_program(program, threads, thread_groups(lowered, threads), threads)
         else:
@@ -207,7 +200,8 @@ class _StepBinder:
             if k not in buffers:
                 buffers[k] = places.scratch(sizes.substituted(size, extents))
         self._instructions += [
-            _moved(instruction, programs, buffers, extents) for instruction in schedule.instructions
+            moved_over(instruction, programs, buffers, extents)
+            for instruction in schedule.instructions
         ]
 
     def _add_passes(self, staged: StagedPasses) -> None:
@@ -222,7 +216,7 @@ class _StepBinder:
         for one in passes.scratch:
             value = Value(ArrayType(one.element, (sizes.substituted(one.count, own),)))
             self._places.make(value)
-            self._shapes[one.name] = value.shape
+            self._arrays.shapes[one.name] = value.shape
             self._values |= {(Role.INPUT, one.name): value, (Role.OUTPUT, one.name): value}
         for one, program in zip(passes.steps, staged.programs, strict=True):
             groups = sizes.substituted(one.group_count, own)
@@ -251,45 +245,20 @@ class _StepBinder:
             if lowered.is_windowed:
                 self._offset_by_base(resource, bound)
         facts = SizedFacts(self._step.dim, threads, groups, lowered.program.workgroup[0],
-                           self._shapes, bound.offsets, dict(self._step.sizes),
+                           self._arrays.shapes, bound.offsets, dict(self._step.sizes),
                            formulas)  # fmt: skip
         windows = None
         if lowered.is_windowed:
-            items = _items_of_threads(lowered, self._step.dim, threads)
+            items = items_of_threads(lowered, self._step.dim, threads)
             if chunks is not None:
-                items = _items_of_teams(chunks, self._step.dim, formulas)
+                items = items_of_teams(chunks, self._step.dim, formulas)
             facts = items.facts(facts)
-            windows = self._windows(lowered, bound, items, formulas)
+            reaches = {r.slot: r.reach for r in lowered.resources if r.reach is not None}
+            numbers = {**dict(self._step.sizes), **formulas}
+            windows = items.windows(reaches, bound.parts, self._arrays.shapes, numbers)
         words = sized_words(lowered, facts)
         run = Run(program, tuple(bound.places), words, facts.group_count, is_needed, windows)
         self._instructions.append(run)
-
-    def _windows(
-        self, lowered: Lowered, bound: _Bound, items: _Items, formulas: Mapping[str, Size]
-    ) -> Windows:
-        """The items of a dispatch, and the parts of its arrays that they access."""
-        step = self._step
-        known = {
-            **{str(axis): extent for axis, extent in enumerate(items.dim)},
-            **{f"{name}.{axis}": extent
-               for name, shape in self._shapes.items() for axis, extent in enumerate(shape)},
-            **dict(step.sizes), **formulas,
-        }  # fmt: skip
-        known |= {name: sizes.symbol(name) for name in window_symbols(len(items.dim))}
-        reaches = {r.slot: r.reach for r in lowered.resources if r.reach is not None}
-        # What else a host passes is not known before a run.
-        found = {slot: reach.substituted(known)
-                 for slot, reach in reaches.items() if reach.symbols <= known.keys()}  # fmt: skip
-        parts = (replace(part, reach=found.get(part.slot)) for part in bound.parts)
-        return Windows(items.count, items.step, items.dim, items.first_number, tuple(parts))
-
-    def _thread_count(self, lowered: Lowered) -> Size:
-        name = lowered.threads_of
-        if not name:
-            return sizes.product(self._step.dim)
-        t = self._element_types[name]
-        words = types.byte_count(t) // types.word_bytes(t)
-        return sizes.multiply(sizes.product(self._shapes[name]), words)
 
     # -- one resource ----------------------------------------------------------------------
 
@@ -303,16 +272,17 @@ class _StepBinder:
             if keys[0] in has_offset:
                 bound.offsets[keys[0]] = _in_words(start, value.element)
             # Elements that the kernel loads as vectors may start between two of those.
-            is_wider = types.byte_count(self._type(resource, 0)) > types.byte_count(value.element)
+            loaded = self._arrays.type_of(resource, 0)
+            is_wider = types.byte_count(loaded) > types.byte_count(value.element)
             if start != 0 and (is_wider or keys[0] not in has_offset):
                 self._places.align(number)
             return
-        starts, size = self._layout(resource)
+        starts, size = self._arrays.layout(resource)
         arena = self._places.scratch(size)
         bound.places.append((resource.slot, arena))
         self._note_part(resource, 0, bound)
         for k, (key, start) in enumerate(zip(keys, starts, strict=True)):
-            bound.offsets[key] = _in_words(start, self._type(resource, k))
+            bound.offsets[key] = _in_words(start, self._arrays.type_of(resource, k))
         if any(key not in self._values for key in keys):  # no cotangent, no tangent: zeros
             self._set(arena, 0, size)
         for key, start in zip(keys, starts, strict=True):
@@ -326,15 +296,15 @@ class _StepBinder:
         base = sizes.symbol(base_of(resource.slot))
         for k, name in enumerate(resource.members):
             key = (resource.role, name)
-            in_binding = _in_words(base, self._type(resource, k))
+            in_binding = _in_words(base, self._arrays.type_of(resource, k))
             bound.offsets[key] = sizes.subtract(bound.offsets.get(key, 0), in_binding)
 
     def _bind_written(self, resource: Resource, bound: _Bound) -> None:
         keys = [(resource.role, name) for name in resource.members]
         self._written.update(keys)
         misses = self._misses_launch(keys[0][1]) if resource.is_covered_by_launch else 1
-        is_plain = len(keys) == 1 and self._has_type(keys[0], self._type(resource, 0))
-        starts, size = self._layout(resource)
+        is_plain = len(keys) == 1 and self._has_type(keys[0], self._arrays.type_of(resource, 0))
+        starts, size = self._arrays.layout(resource)
         if is_plain:
             number = self._places.number(self._values[keys[0]])
         elif keys[0] in self._kept:
@@ -349,7 +319,7 @@ class _StepBinder:
         if is_plain:
             return
         for k, (key, start) in enumerate(zip(keys, starts, strict=True)):
-            t = self._type(resource, k)
+            t = self._arrays.type_of(resource, k)
             bound.offsets[key] = _in_words(start, t)
             value = self._values.get(key)
             if value is not None and self._is_sum(key):
@@ -360,10 +330,11 @@ class _StepBinder:
 
     def _note_part(self, resource: Resource, start: Size, bound: _Bound) -> None:
         """Notes where the arrays of a resource lie in its buffer."""
+        arrays = self._arrays
         if len(resource.members) == 1:
-            size, count = types.byte_count(self._type(resource, 0)), self._count(resource, 0)
+            size, count = types.byte_count(arrays.type_of(resource, 0)), arrays.count(resource, 0)
         else:
-            size, count = 1, self._layout(resource)[1]
+            size, count = 1, arrays.layout(resource)[1]
         bound.parts.append(BoundPart(resource.slot, start, size, count, None))
 
     def _is_sum(self, key: Key) -> bool:
@@ -372,7 +343,7 @@ class _StepBinder:
 
     def _misses_launch(self, name: str) -> Size:
         """0 if the array has the shape of the launch, else 1."""
-        shape, dim = self._shapes.get(name, ()), self._step.dim
+        shape, dim = self._arrays.shapes.get(name, ()), self._step.dim
         if len(shape) != len(dim):
             return 1
         distances = [
@@ -402,32 +373,6 @@ class _StepBinder:
 
     # -- memory ----------------------------------------------------------------------------
 
-    def _layout(self, resource: Resource) -> tuple[list[Size], Size]:
-        """Byte offsets of members that lie one after the other, and the bytes of all."""
-        starts: list[Size] = []
-        size: Size = 0
-        for k in range(len(resource.members)):
-            size = aligned(size, ARENA_ALIGN)
-            starts.append(size)
-            count = self._count(resource, k)
-            size = sizes.add(size, storage_bytes(self._type(resource, k), count))
-        return starts, size
-
-    def _type(self, resource: Resource, k: int) -> types.Type:
-        if ROLES[resource.role].words_a_word:
-            return types.UINT
-        return resource.types[k] if resource.types else self._element_types[resource.members[k]]
-
-    def _count(self, resource: Resource, k: int) -> Size:
-        name = resource.members[k]
-        count = sizes.product(self._shapes.get(name, ()))
-        words_a_word = ROLES[resource.role].words_a_word
-        if words_a_word:
-            t = self._element_types[name]
-            words = types.byte_count(t) // types.word_bytes(t)
-            return sizes.multiply(count, words * words_a_word)
-        return count
-
     def _set(self, number: int, word: int, size: Size) -> None:
         self._instructions.append(Set(number, word, size))
 
@@ -435,87 +380,8 @@ class _StepBinder:
         self._instructions.append(Move(source, source_at, target, target_at, size))
 
 
-@dataclass(frozen=True, slots=True)
-class _Items:
-    """The items of a dispatch that runs by windows; fields as in `Windows`."""
-
-    count: Size
-    step: Size
-    dim: Shape
-    first_number: Size
-    group_count: Size
-    """The groups of a window."""
-    formulas: Mapping[str, Size] = field(default_factory=dict[str, "Size"])
-    """Sizes of a pass that differ between windows."""
-
-    def facts(self, whole: SizedFacts) -> SizedFacts:
-        """The sources of the words of a window."""
-        return replace(
-            whole,
-            thread_count=_WINDOW,
-            group_count=self.group_count,
-            formulas={**whole.formulas, **self.formulas},
-            first_item=sizes.symbol(FIRST_ITEM),
-        )
-
-
-_WINDOW = sizes.subtract(sizes.symbol(END_ITEM), sizes.symbol(FIRST_ITEM))
-"""The items of a window."""
-
-
-def _items_of_threads(lowered: Lowered, dim: Shape, threads: Size) -> _Items:
-    dim = (threads,) if lowered.threads_of else dim
-    groups = thread_groups(lowered, _WINDOW)
-    return _Items(threads, lowered.program.workgroup[0], dim, sizes.symbol(FIRST_ITEM), groups)
-
-
-def _items_of_teams(chunks: Chunks, dim: Shape, formulas: Mapping[str, Size]) -> _Items:
-    def size(text: Size) -> Size:
-        return sizes.substituted(text, formulas)
-
-    if chunks.row_length != sizes.symbol(LENGTH):  # the elements are the totals of chunks
-        dim = (size(sizes.multiply(sizes.symbol(ROWS), chunks.row_length)),)
-    return _Items(
-        count=size(chunks.team_count),
-        step=size(chunks.team_width),
-        dim=dim,
-        first_number=size(chunks.start_of(sizes.symbol(FIRST_ITEM))),
-        group_count=size(chunks.group_count_of(_WINDOW)),
-        formulas={chunks.words["team_count"]: sizes.symbol(END_ITEM)},
-    )
-
-
 def _in_words(start: Size, t: types.Type) -> Size:
     return sizes.floor_divide(start, types.word_bytes(t))
-
-
-def _moved(
-    instruction: Instruction,
-    programs: Sequence[int],
-    buffers: Mapping[int, int],
-    extents: Mapping[str, Size],
-) -> Instruction:
-    """An instruction of a built kernel, over other programs, buffers and sizes."""
-
-    def size(text: Size) -> Size:
-        return sizes.substituted(text, extents)
-
-    match instruction:
-        case Run():
-            return Run(
-                programs[instruction.program],
-                tuple((slot, buffers[k]) for slot, k in instruction.bindings),
-                tuple(w if isinstance(w, UniformWord) else size(w) for w in instruction.words),
-                size(instruction.group_count),
-                size(instruction.is_needed),
-            )
-        case Move(source, source_offset, target, target_offset, byte_count):
-            return Move(buffers[source], size(source_offset), buffers[target], size(target_offset),
-                        size(byte_count))  # fmt: skip
-        case Set(target, word, byte_count):
-            return Set(buffers[target], word, size(byte_count))
-        case _:
-            raise AssertionError("a kernel has no loop of its own")
 
 
 def _cast_step(found: Value, value: Value) -> KernelStep:

@@ -9,12 +9,17 @@ from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
+from shaderad.execute.schedule import Instruction, Move, Run, Set, UniformWord
+from shaderad.ir import sizes
 from shaderad.ir.nodes import Kernel
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from shaderad.device.devices import Device
     from shaderad.device.stages import Choice, Stage
     from shaderad.execute.schedule import LaunchPlan
+    from shaderad.ir.sizes import Size
     from shaderad.lower.bindings import Mode
 
 
@@ -43,3 +48,32 @@ def used(kernel: Kernel) -> AbstractContextManager[None]:
     if kernel.is_built and isinstance(kernel, PlannedKernel):
         return kernel.used()
     return _NOTHING
+
+
+def moved_over(
+    instruction: Instruction,
+    programs: Sequence[int],
+    buffers: Mapping[int, int],
+    extents: Mapping[str, Size],
+) -> Instruction:
+    """An instruction of a built kernel, over other programs, buffers and sizes."""
+
+    def size(text: Size) -> Size:
+        return sizes.substituted(text, extents)
+
+    match instruction:
+        case Run():
+            return Run(
+                programs[instruction.program],
+                tuple((slot, buffers[k]) for slot, k in instruction.bindings),
+                tuple(w if isinstance(w, UniformWord) else size(w) for w in instruction.words),
+                size(instruction.group_count),
+                size(instruction.is_needed),
+            )
+        case Move(source, source_offset, target, target_offset, byte_count):
+            return Move(buffers[source], size(source_offset), buffers[target], size(target_offset),
+                        size(byte_count))  # fmt: skip
+        case Set(target, word, byte_count):
+            return Set(buffers[target], word, size(byte_count))
+        case _:
+            raise AssertionError("a kernel has no loop of its own")

@@ -61,9 +61,9 @@ class Prepared:
 
     device: Device
     commands: list[Command]
-    kept_bytes: list[int]
+    kept_bytes: Sequence[int]
     """Sizes of the buffers of results, which stand behind the inputs in the frame."""
-    scratch_bytes: list[int]
+    scratch_bytes: Sequence[int]
     """Sizes of the buffers behind those, which serve again after the run."""
     outputs: list[tuple[types.Type, Shape, int]]
     """Element, shape, and position in the frame."""
@@ -81,8 +81,12 @@ class Prepared:
         starts = [one.offset for one in inputs]
         frame = Frame(buffers, starts, any(starts), uniforms)
         device.runtime.together(self._record, frame)
+        made = len(starts)
         return tuple(
-            [Array(device, t, shape, buffers[k], frame.start(k)) for t, shape, k in self.outputs]
+            [
+                Array(device, t, shape, buffers[k], starts[k] if k < made else 0)
+                for t, shape, k in self.outputs
+            ]
         )
 
     def _record(self, frame: Frame) -> None:
@@ -90,7 +94,7 @@ class Prepared:
         device, runtime = self.device, self.device.runtime
         if self.may_report:
             device.expect_reports()  # an interrupt may end a loop between its dispatches
-        frame.buffers.extend(runtime.allocate_unset((*self.kept_bytes, *self.scratch_bytes)))
+        frame.buffers += runtime.allocate_unset([*self.kept_bytes, *self.scratch_bytes])
         for command in self.commands:
             command.record(runtime, frame)
         device.recorded(
@@ -302,13 +306,17 @@ class _Preparation:
             return
         stage = self._stages[one.program]
         self._known[SITE_BASE] = stage.site_base
-        places = tuple((slot, self._number_by_buffer[buffer]) for slot, buffer in one.bindings)
+        place_by_slot: dict[int, int | DeviceBuffer] = {
+            slot: self._number_by_buffer[buffer] for slot, buffer in one.bindings
+        }
+        place_by_slot.update(self._own_buffers(stage.lowered))
         rows = in_rows(groups, self._known[GROUP_LIMIT])
-        own = tuple(self._own_buffers(stage.lowered))
         words = self._words(one, stage.lowered)
         late = (*self._launch_number(stage.lowered), *_uniform_words(one.words))
-        command = Dispatch(stage.pipeline, places, own, words, rows, late, shifted, ranges)
-        self._commands.append(command)
+        pipeline = stage.pipeline
+        self._device.runtime.check_dispatch(pipeline, place_by_slot, words, rows)
+        places = tuple(place_by_slot[slot] for slot in pipeline.storage_slots)
+        self._commands.append(Dispatch(pipeline, places, words, rows, late, shifted, ranges))
 
     def _own_buffers(self, lowered: Lowered) -> Iterator[tuple[int, DeviceBuffer]]:
         """Slots and buffers of what a program reports and prints."""

@@ -10,7 +10,7 @@ they are recorded.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Container, Generator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from itertools import accumulate
 from typing import Any, ParamSpec, TypeVar
@@ -70,6 +70,7 @@ class Pipeline:
         self.storage_slots = [
             b.slot for b in program.bindings if b.access is not BindingAccess.UNIFORM
         ]
+        """The slots of READ and WRITE bindings, in the order in which dispatches get buffers."""
         self.words_bytes = words_bytes(program)
 
 
@@ -173,16 +174,14 @@ class Runtime(Guarded):
             self.record_zero(buffer, 0, max(SMALLEST_ALLOCATION, padded(byte_count)))
         return buffer
 
-    @guarded
     def allocate_unset(self, byte_counts: Sequence[int]) -> list[DeviceBuffer]:
-        """Creates buffers whose content is arbitrary."""
+        """Creates buffers whose content is arbitrary, inside of `together`."""
         self.settle_pool()
         return [self._taken(byte_count)[0] for byte_count in byte_counts]
 
     def settle_pool(self) -> None:
         """Makes dropped buffers idle, and forgets what is kept for freed ones."""
-        ended = self.pool.settle()
-        if ended:
+        if self.pool.dropped and (ended := self.pool.settle()):
             self.bindings.forget(ended)
 
     def _taken(self, byte_count: int) -> tuple[DeviceBuffer, bool]:
@@ -317,7 +316,7 @@ class Runtime(Guarded):
         groups: tuple[int, int, int],
         ranges: Ranges | None = None,
     ) -> None:
-        """Records one dispatch.
+        """Checks and records one dispatch.
 
         Args:
             pipeline: Of this runtime.
@@ -330,6 +329,15 @@ class Runtime(Guarded):
         Raises:
             DeviceError: SR0611, SR0614 or SR0615, if it lacks buffers or words, or is too large.
         """
+        self.check_dispatch(pipeline, buffers, words, groups)
+        if 0 not in groups:
+            bound = [buffers[slot] for slot in pipeline.storage_slots]
+            self.record_dispatch(pipeline, bound, words, groups, ranges)
+
+    def check_dispatch(
+        self, pipeline: Pipeline, slots: Container[int], words: bytes, groups: tuple[int, int, int]
+    ) -> None:
+        """Raises what `dispatch` raises; `slots` are those that have buffers."""
         program, capabilities = pipeline.program.name, self.capabilities
         limit = capabilities.workgroup_count_limit
         if max(groups) > limit:
@@ -338,20 +346,22 @@ class Runtime(Guarded):
         if len(words) != pipeline.words_bytes:
             raise error("SR0615", program=program, expected=pipeline.words_bytes, found=len(words))
         for slot in pipeline.storage_slots:
-            if slot not in buffers:
+            if slot not in slots:
                 raise error("SR0614", slot=slot, program=program)
-        if 0 not in groups:
-            self.record_dispatch(pipeline, buffers, words, groups, ranges)
 
     @abstractmethod
     def record_dispatch(
         self,
         pipeline: Any,
-        buffers: Mapping[int, DeviceBuffer],
+        buffers: Sequence[DeviceBuffer],
         words: bytes,
         groups: tuple[int, int, int],
         ranges: Ranges | None,
-    ) -> None: ...
+    ) -> None:
+        """Records a dispatch that was checked, of at least one group, inside of `together`.
+
+        `buffers` are in the order of ``pipeline.storage_slots``; else as in `dispatch`.
+        """
 
     @abstractmethod
     def submit(self) -> None:

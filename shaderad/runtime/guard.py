@@ -19,7 +19,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from shaderad.diagnostics import Error, error
 from shaderad.runtime.capabilities import Capabilities
-from shaderad.runtime.process import call_in_children, keep_for_ever, nap, turn
+from shaderad.runtime.process import begin_turn, call_in_children, end_turn, keep_for_ever, nap
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -180,17 +180,19 @@ def guarded(method: Callable[Concatenate[G, P], R]) -> Callable[Concatenate[G, P
         thread = get_ident()
         if self.guarded_thread == thread:
             return method(self, *args, **kwargs)
-        with turn(self.lock):
-            self.guarded_thread = thread
-            try:
-                if not self.is_sound:
-                    self.check_usable()
-                return method(self, *args, **kwargs)
-            except self.foreign_errors as failure:
-                self.drop_recorded()
-                raise self.translate(failure) from None
-            finally:
-                self.guarded_thread = 0
+        lock = self.lock
+        held = begin_turn(lock)
+        self.guarded_thread = thread
+        try:
+            if not self.is_sound:
+                self.check_usable()
+            return method(self, *args, **kwargs)
+        except self.foreign_errors as failure:
+            self.drop_recorded()
+            raise self.translate(failure) from None
+        finally:
+            self.guarded_thread = 0
+            end_turn(lock, held)
 
     return run
 

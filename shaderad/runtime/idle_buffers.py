@@ -36,7 +36,9 @@ class IdleBuffers(Generic[BufferT]):
     def keep(self, size: int, buffer: BufferT, room: int) -> list[BufferT]:
         """Adds a buffer; removes and returns those that exceed `room` bytes, oldest first."""
         self._time += 1
-        same_size = self._by_size.setdefault(size, deque())
+        same_size = self._by_size.get(size)
+        if same_size is None:
+            same_size = self._by_size[size] = deque()
         same_size.append((self._time, buffer))
         self.byte_count += size + BOOKKEEPING_BYTES
         given_up = [self._oldest_of(size)] if len(same_size) > IDLE_COUNT else []
@@ -109,10 +111,11 @@ class BufferPool:
         # Owners hold the native buffers: a native buffer that the garbage collector frees together
         # with its wrapper is finalised, and the finaliser of wgpu-py destroys it.
         self._owner_by_serial: dict[int, _Owner] = {}
-        self._dropped: deque[_Owner] = deque()
+        self.dropped: deque[_Owner] = deque()
+        """Owners of buffers that Python dropped since the last `settle`."""
         # Called at any moment, even while the pool is at work. A built-in function only appends,
         # and admits no interrupt, which would be lost in a callback.
-        self._note = cast("Callable[[ref[DeviceBuffer]], None]", self._dropped.append)
+        self._note = cast("Callable[[ref[DeviceBuffer]], None]", self.dropped.append)
         self._used_bytes = 0
         self._next_serial = 0
 
@@ -137,16 +140,16 @@ class BufferPool:
     def settle(self) -> list[int]:
         """Makes dropped buffers idle while there is room; returns the serials of freed ones."""
         ended: list[int] = []
-        while self._dropped:
-            owner = self._dropped.popleft()
+        while self.dropped:
+            owner = self.dropped.popleft()
             del self._owner_by_serial[owner.serial]
             if owner.native is None:
                 ended.append(owner.serial)
                 continue
             self._used_bytes -= owner.size
             room = self._used_bytes + SPARE_BYTES
-            idle = (owner.serial, owner.native)
-            ended += [serial for serial, _ in self._idle.keep(owner.size, idle, room)]
+            for serial, _ in self._idle.keep(owner.size, (owner.serial, owner.native), room):
+                ended.append(serial)
         return ended
 
     def give_up_idle(self) -> list[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
 BoundT = TypeVar("BoundT")
@@ -21,9 +21,8 @@ class KeptBindings(Generic[BoundT]):
     def __init__(self) -> None:
         self._bound_by_key: dict[Key, BoundT] = {}
         self._keys_by_buffer: dict[int, set[Key]] = {}
-
-    def find(self, key: Key) -> BoundT | None:
-        return self._bound_by_key.get(key)
+        self.find: Callable[[Key], BoundT | None] = self._bound_by_key.get
+        """The binding that is kept for a key; each dispatch asks."""
 
     def keep(self, key: Key, bound: BoundT) -> None:
         self._bound_by_key[key] = bound

@@ -97,8 +97,33 @@ class held_back:
             self._held.release()
 
 
+def begin_turn(lock: threading.RLock) -> Deferral | None:
+    """Takes `lock`, and defers interrupts, which are admitted while it waits for the lock.
+
+    Returns:
+        What `end_turn` takes.
+    """
+    held = hold()
+    if not lock.acquire(blocking=False):
+        try:
+            while not lock.acquire(timeout=TURN_SECONDS):
+                nap(0)
+        except BaseException:
+            if held is not None:
+                held.release()
+            raise
+    return held
+
+
+def end_turn(lock: threading.RLock, held: Deferral | None) -> None:
+    """Gives `lock` back, and admits interrupts again."""
+    lock.release()
+    if held is not None:
+        held.release()
+
+
 class turn:
-    """A `held_back` section under a lock; interrupts are admitted while it waits for the lock."""
+    """A section between `begin_turn` and `end_turn`."""
 
     __slots__ = ("_held", "_lock")
 
@@ -106,20 +131,10 @@ class turn:
         self._lock = lock
 
     def __enter__(self) -> None:
-        self._held = hold()
-        if not self._lock.acquire(blocking=False):
-            try:
-                while not self._lock.acquire(timeout=TURN_SECONDS):
-                    nap(0)
-            except BaseException:
-                if self._held is not None:
-                    self._held.release()
-                raise
+        self._held = begin_turn(self._lock)
 
     def __exit__(self, *_: object) -> None:
-        self._lock.release()
-        if self._held is not None:
-            self._held.release()
+        end_turn(self._lock, self._held)
 
 
 class let_through:

@@ -181,7 +181,7 @@ class SlangpyPipeline(Pipeline):
         self.linked = linked
         root = spy.ShaderCursor(device.create_root_shader_object(linked))
         field = {b.slot: root.find_field_index(b.name) for b in program.bindings}
-        self.storage_fields = [(slot, field[slot]) for slot in self.storage_slots]
+        self.storage_fields = [field[slot] for slot in self.storage_slots]
         self.words_field = None if self.uniform_slot is None else field[self.uniform_slot]
 
 
@@ -286,7 +286,7 @@ class SlangpyRuntime(Runtime):
     def record_dispatch(
         self,
         pipeline: SlangpyPipeline,
-        buffers: Mapping[int, DeviceBuffer],
+        buffers: Sequence[DeviceBuffer],
         words: bytes,
         groups: tuple[int, int, int],
         ranges: Ranges | None,
@@ -296,7 +296,7 @@ class SlangpyRuntime(Runtime):
             self.submit()
         if self._compute is None:
             self._compute = self._commands().begin_compute_pass()
-        key = (pipeline.serial, *[buffers[slot].serial for slot in pipeline.storage_slots])
+        key = (pipeline.serial, *[one.serial for one in buffers])
         kept = self.bindings.find(key)
         if kept is None or kept[0] != words:
             # A new root object: rewriting one would change earlier dispatches.
@@ -307,13 +307,13 @@ class SlangpyRuntime(Runtime):
         self._compute.dispatch_compute(spy.uint3(*groups))
 
     def _root_object(
-        self, pipeline: SlangpyPipeline, buffers: Mapping[int, DeviceBuffer], words: bytes
+        self, pipeline: SlangpyPipeline, buffers: Sequence[DeviceBuffer], words: bytes
     ) -> Any:
         """The bound buffers and words of a dispatch."""
         root = self.native.create_root_shader_object(pipeline.linked)
         cursor = spy.ShaderCursor(root)
-        for slot, field in pipeline.storage_fields:
-            cursor.get_field_by_index(field).write(buffers[slot].native)
+        for field, buffer in zip(pipeline.storage_fields, buffers, strict=True):
+            cursor.get_field_by_index(field).write(buffer.native)
         if pipeline.words_field is not None and words:
             block = cursor.get_field_by_index(pipeline.words_field).dereference()
             block.set_data(_writable(words))  # pyright: ignore[reportUnknownMemberType]

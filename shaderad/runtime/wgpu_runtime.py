@@ -237,12 +237,12 @@ class WgpuRuntime(Runtime):
     def record_dispatch(
         self,
         pipeline: WgpuPipeline,
-        buffers: Mapping[int, DeviceBuffer],
+        buffers: Sequence[DeviceBuffer],
         words: bytes,
         groups: tuple[int, int, int],
         ranges: Ranges | None,
     ) -> None:
-        serials = [buffers[slot].serial for slot in pipeline.storage_slots]
+        serials = [one.serial for one in buffers]
         if ranges is not None:  # a window, which takes far longer than to bind it
             group = self._bind_group(pipeline, buffers, ranges)
         else:
@@ -270,7 +270,7 @@ class WgpuRuntime(Runtime):
         lib.wgpuComputePassEncoderDispatchWorkgroups(native, *groups)
 
     def _kept_group(
-        self, pipeline: WgpuPipeline, buffers: Mapping[int, DeviceBuffer], key: tuple[int, ...]
+        self, pipeline: WgpuPipeline, buffers: Sequence[DeviceBuffer], key: tuple[int, ...]
     ) -> Any:
         group = self._bind_group(pipeline, buffers)
         self.bindings.keep(key, group)
@@ -279,12 +279,12 @@ class WgpuRuntime(Runtime):
     def _bind_group(
         self,
         pipeline: WgpuPipeline,
-        buffers: Mapping[int, DeviceBuffer],
+        buffers: Sequence[DeviceBuffer],
         ranges: Ranges | None = None,
     ) -> Any:
         entries: list[dict[str, Any]] = []
-        for slot in pipeline.storage_slots:
-            native = buffers[slot].native
+        for slot, buffer in zip(pipeline.storage_slots, buffers, strict=True):
+            native = buffer.native
             start, size = (0, native.size) if ranges is None else ranges.get(slot, (0, native.size))
             check_bytes(self.capabilities, size, self.capabilities.binding_bytes_limit)
             resource = {"buffer": native, "offset": start, "size": size}

@@ -52,7 +52,7 @@ def lesser(request: pytest.FixtureRequest) -> Iterator[sad.Device]:
         entered(runtime, limits, request.param) as opened,
         pytest.MonkeyPatch.context() as patch,
     ):
-        dispatch = opened.runtime.dispatch
+        dispatch = opened.runtime.record_dispatch
 
         def counted(pipeline: Any, *rest: Any) -> None:
             bindings = pipeline.program.bindings
@@ -60,7 +60,7 @@ def lesser(request: pytest.FixtureRequest) -> Iterator[sad.Device]:
             assert len(bound) <= opened.capabilities.storage_buffer_limit, bound
             dispatch(pipeline, *rest)
 
-        patch.setattr(opened.runtime, "dispatch", counted)
+        patch.setattr(opened.runtime, "record_dispatch", counted)
         yield opened
 
 

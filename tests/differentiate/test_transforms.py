@@ -121,13 +121,13 @@ def test_grad_of_a_kernel_dispatches_its_backward_alone(
     device: sad.Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names: list[str] = []
-    dispatch = device.runtime.dispatch
+    dispatch = device.runtime.record_dispatch
 
     def spied(pipeline: Any, *rest: Any) -> None:
         names.append(pipeline.program.name)
         dispatch(pipeline, *rest)
 
-    monkeypatch.setattr(device.runtime, "dispatch", spied)
+    monkeypatch.setattr(device.runtime, "record_dispatch", spied)
     x_bar = sad.grad(loss_of)(X, T, 1.0, dim=3, shapes={"loss": 1})
     np.testing.assert_allclose(x_bar.numpy(), 2 * (X - T), rtol=RTOL)
     assert names == ["loss_of_bwd"]

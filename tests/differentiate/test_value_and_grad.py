@@ -94,13 +94,13 @@ def noted(device: sad.Device, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[
     """The entry points that are dispatched."""
     runtime: Any = device.runtime
     names: list[str] = []
-    dispatch = runtime.dispatch
+    dispatch = runtime.record_dispatch
 
     def spied(pipeline: Any, *rest: Any) -> None:
         names.append(pipeline.program.name)
         dispatch(pipeline, *rest)
 
-    monkeypatch.setattr(runtime, "dispatch", spied)
+    monkeypatch.setattr(runtime, "record_dispatch", spied)
     yield names
     monkeypatch.undo()
 

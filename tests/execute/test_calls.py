@@ -241,3 +241,21 @@ def test_threads_share_a_device(device: sad.Device) -> None:
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(work, range(4)))
     assert found == [2.0 * 256 * 45 * factor for factor in range(4)]
+
+
+def test_too_many_groups_are_refused_before_anything_is_recorded(
+    device: sad.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runtime = device.capabilities.runtime
+    lifted = sad.graph(lambda x: sad.sum(x[:8]) + sad.exp(x))
+    with sad.open_device(runtime, limits={"workgroup_count_limit": 2}) as narrow:
+        x = sad.array(np.ones(1 << 14))
+        with monkeypatch.context() as patch:
+            recorded: list[Any] = []
+            patch.setattr(narrow.runtime, "record_dispatch", lambda *rest: recorded.append(rest))
+            with pytest.raises(sad.DeviceError) as caught:
+                lifted(x)
+        assert caught.value.code == "SR0611"
+        assert not recorded
+        np.testing.assert_allclose(lifted(x[:3]).numpy(), 3 + np.exp(np.ones(3)), rtol=1e-5)
+    narrow.close()
