@@ -162,6 +162,9 @@ class _Group:
         """A loop; arrays for its rows that are not given are scratch."""
         writer, node, inputs = self._writer, step.node, step.body.inputs
         count = node.carry_count
+        # The number of iterations may depend on the size of carries, of which there may be many.
+        carried = [extent for v in inputs[:count] for extent in v.shape]
+        writer.count_symbols |= sizes.symbols(node.count).difference(*map(sizes.symbols, carried))
         writer.outer |= zip(inputs[count:], step.reads[count:], strict=True)
         side, counter = writer.local("side", INT), writer.local("step", INT)
         following = [
