@@ -51,7 +51,7 @@ KERNEL_COST = 10**10
 """The cost of a whole kernel: about a second, where systems reset a device that takes some."""
 FEWEST_THREADS, MOST_THREADS = 32, 256
 """Every device takes so many; on processors each costs time at a barrier."""
-UNROLLED_COST = 1000
+UNROLLED_COST = 2000
 """The cost, in additions, of elements that a sum of known length writes one after the other: reads
 at constant positions take a sixth of the time."""
 SCRATCH_BUFFERS = 2
