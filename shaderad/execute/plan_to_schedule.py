@@ -210,7 +210,7 @@ def call_step(step: CallKernel) -> KernelStep:
 
 
 def add_copies(scheduler: Scheduler, step: CopyValues) -> None:
-    """Copies of values; what is copied from nothing has no elements."""
+    """Copies of values; what is copied from nothing is zeros."""
     places, source_of = scheduler.places, {copy: v for v, copy in step.pairs}
     for copy in step.writes:
         target, size = places.number(copy), places.byte_count(copy)

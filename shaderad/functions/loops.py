@@ -57,8 +57,9 @@ def fori_loop(
         body: Called once, on traced arrays; k is an int array without axes.
         init: A number, array, struct, or tuple, list or dict of them. Each keeps its element type
             and shape; a number takes the type that the body gives it.
-        checkpoint: What reverse mode keeps: every carry (``"all"``), about sqrt(count) of them,
-            from which it computes the others again, or none, and then there is none.
+        checkpoint: What reverse mode keeps: every carry (``"all"``); about sqrt(count) of them,
+            from which it computes the others again, where all take up more than 16 MiB
+            (``"sqrt"``); or none, and then there is none.
 
     Returns:
         The last carry, in the form of `init`.
@@ -102,8 +103,8 @@ def loop(body: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any) -> tup
         ShapeError: SR0330, SR0334, where a carry changes its type or shape, SR0336 where the xs do
             not have one count.
 
-    Differentiable in `init`, `xs` and what the body captures, with about sqrt(count) carries kept;
-    see `fori_loop`.
+    Differentiable in `init`, `xs` and what the body captures, with the carries kept of
+    ``checkpoint="sqrt"``: see `fori_loop`.
     """
     rows = arrays_in(xs)
     if not rows or not all(x.extents for x in rows):

@@ -387,7 +387,8 @@ class Loop(Node):
     """True if k runs from ``count - 1`` down to 0."""
     checkpoint: Literal["sqrt", "all", "none"] = "sqrt"
     """The carries that reverse mode keeps: those between about sqrt(count) segments, which it
-    recomputes; those of every iteration; or none, which makes reverse mode an error."""
+    recomputes, unless those of every iteration take up little memory; those of every iteration; or
+    none, which makes reverse mode an error."""
 
     def result_types(self) -> tuple[ArrayType, ...]:
         carries = self.body.outputs[: self.carry_count]

@@ -28,6 +28,7 @@ from shaderad.plan.steps import (
     Step,
     WideTiles,
 )
+from shaderad.rules.arrays import building as b
 
 AS_IT_IS, WIDE, SHARED = range(3)
 """Kernels of sums over tiles: for all sizes; with wide loads; with these shared in quads."""
@@ -55,6 +56,10 @@ class PlanChoices:
 
     def chosen(self, plan: Plan) -> Plan:
         """`plan` with the kernels that are the best ones."""
+        return replace(plan, steps=tuple(map(_filled, self._inside(plan).steps)))
+
+    def _inside(self, plan: Plan) -> Plan:
+        """A plan that may be the body of a loop, where a fill takes more time than a dispatch."""
         return replace(plan, steps=tuple(map(self._chosen, plan.steps)))
 
     def choices(self, plan: Plan) -> tuple[int, ...]:
@@ -90,7 +95,7 @@ class PlanChoices:
                 return step.group.write(fixed, self.group_bytes)
             step = replace(step, group=None)
         if isinstance(step, Repeat | RepeatWhile):
-            return replace(step, body=self.chosen(step.body))
+            return replace(step, body=self._inside(step.body))
         return step
 
     # -- tiles -----------------------------------------------------------------------------
@@ -151,6 +156,13 @@ def runs_groups(plan: Plan) -> bool:
     )
 
 
+def _filled(step: Step) -> Step:
+    """`step`, or a fill where all that it computes are zeros."""
+    if isinstance(step, RunKernel) and all(map(b.is_zero, step.writes)):
+        return CopyValues((), step.writes)
+    return step
+
+
 def _may_copy(step: Step) -> bool:
     """True if sizes may let a step do nothing but copy."""
     match step:
@@ -159,7 +171,10 @@ def _may_copy(step: Step) -> bool:
         case RunKernel(
             work=PlanKernel(reads=((_, x),), writes=((_, Value(producer=arrays.Slice() as node)),))
         ):
-            is_start = set(node.steps) == {1} and set(node.starts) == {0}
-            return is_start and x is base_of(node.operands[0])
+            # As many elements as there are begin with the first.
+            may_be_whole = set(node.steps) == {1} and not any(
+                isinstance(start, int) and start for start in node.starts
+            )
+            return may_be_whole and x is base_of(node.operands[0])
         case _:
             return False

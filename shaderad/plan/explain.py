@@ -102,8 +102,8 @@ class _Text:
                 return f"kernel {call.kernel.name}{mode} over {self._shape(call.dim)}"
             case Repeat():
                 return f"loop of {self._size(step.node.count)} iterations"
-            case CopyValues():
-                return "copies"
+            case CopyValues(pairs=pairs):
+                return "copies" if pairs else "zeros"
             case RunGroup(work=work):
                 return f"{work.kernel.name} of one workgroup"
             case RepeatWhile():

@@ -20,8 +20,9 @@ from shaderad.plan.positions import Position, Positions, add, times
 from shaderad.rules import composing as c
 
 WORD_BYTES = 4
-THREAD_WORDS = 128
-"""Words of local arrays, which GPUs keep in registers: a thread has up to 255 of them."""
+THREAD_WORDS = 256
+"""Words of local arrays, of which GPUs keep those that are in use in up to 255 registers: as many
+as let both directions of a small product have its weights at hand."""
 
 
 class MemoryKind(Enum):

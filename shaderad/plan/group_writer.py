@@ -92,7 +92,8 @@ class GroupWriter:
         self._cost: Size = 0
         self._step_count: Size = 0
         self._element_count: Size = 0
-        self._count_symbols: frozenset[str] = frozenset([THREADS])
+        self.count_symbols: frozenset[str] = frozenset([THREADS])
+        """Symbols of sizes that only count iterations."""
         self.place_of: dict[Value, Region] = {}
         self.outer: dict[Value, Value] = {}
         """Inputs of bodies of loops -> the values around the loops."""
@@ -170,7 +171,7 @@ class GroupWriter:
         asked = [size for _, size in self.positions.uniforms]
         read = [extent for v in self._writer.arrays_read for extent in v.shape]
         extents = frozenset[str]().union(*map(sizes.symbols, (*asked, *read)))
-        extents -= self._count_symbols
+        extents -= self.count_symbols
         return Effort(self._cost, self._step_count, self._element_count, extents)
 
     def meet(self) -> None:
@@ -185,7 +186,6 @@ class GroupWriter:
         outer = self.body, self._seen_arrays, self.times, self._is_repeated
         self.body, self._seen_arrays = [], {}
         self.times = sizes.multiply(self.times, count)
-        self._count_symbols |= sizes.symbols(count)
         self._is_repeated |= count != 1
         yield self.body
         self.body, self._seen_arrays, self.times, self._is_repeated = outer

@@ -51,7 +51,7 @@ KERNEL_COST = 10**10
 """The cost of a whole kernel: about a second, where systems reset a device that takes some."""
 FEWEST_THREADS, MOST_THREADS = 32, 256
 """Every device takes so many; on processors each costs time at a barrier."""
-UNROLLED_COST = 1000
+UNROLLED_COST = 2000
 """The cost, in additions, of elements that a sum of known length writes one after the other: reads
 at constant positions take a sixth of the time."""
 SCRATCH_BUFFERS = 2
@@ -162,6 +162,9 @@ class _Group:
         """A loop; arrays for its rows that are not given are scratch."""
         writer, node, inputs = self._writer, step.node, step.body.inputs
         count = node.carry_count
+        # The number of iterations may depend on the size of carries, of which there may be many.
+        carried = [extent for v in inputs[:count] for extent in v.shape]
+        writer.count_symbols |= sizes.symbols(node.count).difference(*map(sizes.symbols, carried))
         writer.outer |= zip(inputs[count:], step.reads[count:], strict=True)
         side, counter = writer.local("side", INT), writer.local("step", INT)
         following = [

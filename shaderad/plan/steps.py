@@ -183,10 +183,10 @@ class RunGroup:
 
 @dataclass(frozen=True, eq=False)
 class CopyValues:
-    """Values that are equal to others, such as results of loops without iterations."""
+    """Values that are equal to others, such as results of loops without iterations, or zeros."""
 
     pairs: tuple[tuple[Value, Value], ...]
-    """Others, and the values."""
+    """Others, and the values that are equal to them."""
     writes: tuple[Value, ...]
 
     @property

@@ -133,8 +133,21 @@ def weighted(x: Any, s: Any) -> Any:
     return sad.fori_loop(3, step, x)
 
 
+def recurrent(x: Any, s: Any) -> Any:
+    """Multiplies a row and the carry by weights, which have a gradient."""
+    n = x.shape[0]
+    xs = sad.reshape(sad.concatenate([x, 2.0 * x, x * x]), (3, -1))
+    w = sad.sin(sad.arange(2 * n)[:, None] * 1.3 + x[None, :]) * 0.3
+
+    def step(h: Any, row: Any) -> Any:
+        h = sad.tanh(sad.concatenate([row, h]) @ w + x)
+        return h, h
+
+    return sad.loop(step, x * s, xs)
+
+
 LOOPS = [shifted, two_carries, swapped, nested, rows, gathered, scanned, multiplied, extreme,
-         product_of_all, vectors, matrix, weighted]  # fmt: skip
+         product_of_all, vectors, matrix, weighted, recurrent]  # fmt: skip
 
 
 def results(loop: Loop, x: Any, s: Any) -> list[Any]:

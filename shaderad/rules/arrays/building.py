@@ -6,6 +6,7 @@ An identity makes no node: a reshape to the same shape returns the value itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import copysign
 
 from shaderad.ir import arrays, nodes, ops, sizes
 from shaderad.ir.arrays import ArrayType, Reducer, Value, operand_name
@@ -55,14 +56,15 @@ def zeros(t: ArrayType) -> Value:
 
 
 def is_zero(value: Value) -> bool:
-    """True if all elements are 0, by construction."""
+    """True if all elements are 0, by construction, and none is -0."""
     node = value.producer
     while isinstance(node, arrays.Broadcast | arrays.Reshape):
         node = node.operands[0].producer
     if not isinstance(node, arrays.Elementwise) or node.operands:
         return False
     e = node.expr.value if isinstance(node.expr, nodes.Splat) else node.expr
-    return isinstance(e, nodes.Zero) or (isinstance(e, nodes.Const) and not e.value)
+    is_number = isinstance(e, nodes.Const) and not e.value and copysign(1, e.value) > 0
+    return isinstance(e, nodes.Zero) or is_number
 
 
 def or_zeros(derivative: Value | None, like: Value) -> Value:

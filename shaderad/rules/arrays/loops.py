@@ -7,19 +7,22 @@ The derivative of a loop is a loop, so it has derivatives itself. A loop with sq
 checkpoints is first written as a loop over segments, which reverse mode recomputes: with
 m = sqrt(count), a loop over count // m segments, each a loop of m iterations, and a loop over the
 remaining count - m (count // m) iterations. All of them save their carries: the outer loop those
-between segments; the inner loop those of its segment, while the segment runs backward.
+between segments; the inner loop those of its segment, while the segment runs backward. There are no
+segments where all carries take up little memory: this may be known only when sizes are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Generic
 
 from shaderad.ir import arrays, ops, sizes
 from shaderad.ir.arrays import ArrayType, Graph, Loop, Value
 from shaderad.ir.prints import silent_graph
-from shaderad.ir.types import INT
+from shaderad.ir.sizes import Size
+from shaderad.ir.types import INT, byte_count
 from shaderad.rules.arrays import building as b
 from shaderad.rules.arrays.layout import Derivatives
 from shaderad.rules.arrays.outer_sums import factors, total
@@ -38,6 +41,8 @@ from shaderad.rules.arrays.subgraphs import (
 )
 
 K = ArrayType(INT, ())
+LITTLE_BYTES = 2**24
+"""The memory up to which a loop with square-root checkpoints saves all its carries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,10 +224,23 @@ def _backward_body(
 # -- square-root checkpoints ----------------------------------------------------------------------
 
 
-def in_segments(node: Loop) -> tuple[Value, ...]:
-    """The results of `node`, computed by loops that save all their carries."""
+def segmented_share(saved: Sequence[Value]) -> Size:
+    """0 if `saved`, all the carries that a loop would save, take up little memory, else 1."""
+    saved_bytes = reduce(
+        sizes.add,
+        (sizes.multiply(byte_count(v.element), sizes.product(v.shape)) for v in saved),
+        0,
+    )
+    return sizes.minimum(1, sizes.floor_divide(saved_bytes, LITTLE_BYTES))
+
+
+def in_segments(node: Loop, share: Size) -> tuple[Value, ...]:
+    """The results of `node`, computed by loops that save all their carries.
+
+    `share`: 1 if iterations form segments, 0 if none does.
+    """
     length = sizes.square_root(node.count)
-    segment_count = sizes.floor_divide(node.count, length)
+    segment_count = sizes.multiply(share, sizes.floor_divide(node.count, length))
     whole = sizes.multiply(length, segment_count)
     operands = parts_of(node.operands, node)
     first = _Iterations(node, 0, whole, operands.xs)
@@ -246,8 +264,8 @@ class _Iterations:
     """A contiguous range of iterations of a loop."""
 
     node: Loop
-    start: sizes.Size
-    count: sizes.Size
+    start: Size
+    count: Size
     xs: tuple[Value, ...]
 
     @property
@@ -270,8 +288,8 @@ def _plain(
 
 def _segmented(
     part: _Iterations,
-    length: sizes.Size,
-    segment_count: sizes.Size,
+    length: Size,
+    segment_count: Size,
     carries: tuple[Value, ...],
     constants: tuple[Value, ...],
 ) -> tuple[tuple[Value, ...], Sequence[Value]]:
@@ -300,5 +318,5 @@ def _segmented(
     return outer.results[: node.carry_count], flat
 
 
-def _size(size: sizes.Size) -> Value:
+def _size(size: Size) -> Value:
     return arrays.SizeOf(operands=(), size=size).result

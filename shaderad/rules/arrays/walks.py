@@ -12,6 +12,7 @@ from shaderad.diagnostics import error
 from shaderad.ir import arrays
 from shaderad.ir.arrays import Graph, Loop, Node, Subgraph, Value, WhileLoop, needed_by
 from shaderad.ir.nodes import Var
+from shaderad.ir.sizes import Size
 from shaderad.rules.arrays import building as b
 from shaderad.rules.arrays import (
     convolutions,
@@ -116,14 +117,15 @@ class LinearisedGraph:
             raise error("SR0471", node.span)
         else:
             keeping, pullback = loops.linearise_loop(node, wanted, WALKS)
-            if node.checkpoint == "sqrt" and len(keeping.results) > len(node.results):
-                return self._in_segments(node)
+            share = loops.segmented_share(keeping.results[len(node.results) :])
+            if node.checkpoint == "sqrt" and share != 0:
+                return self._in_segments(node, share)
         self._pullbacks[keeping] = pullback
         return keeping.results[: len(node.results)]
 
-    def _in_segments(self, node: Loop) -> tuple[Value, ...]:
+    def _in_segments(self, node: Loop, share: Size) -> tuple[Value, ...]:
         """The results of a loop that keeps the carries between segments."""
-        results, outer = loops.in_segments(node), set(needed_by(node.operands))
+        results, outer = loops.in_segments(node, share), set(needed_by(node.operands))
         self._add(n for n in needed_by(results) if n not in outer)
         return tuple(self._replaced.get(v, v) for v in results)
 

@@ -14,11 +14,18 @@ from shaderad.ir.arrays import Graph, Loop, Node, Value
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import BOOL, FLOAT, INT
 from shaderad.rules import composing as c
-from shaderad.rules.arrays import LinearisedGraph, jvp, vjp
+from shaderad.rules.arrays import LinearisedGraph, jvp, loops, vjp
 from shaderad.rules.arrays import building as b
 from tests.array_check import array, check
 
 Checkpoint = Literal["sqrt", "all", "none"]
+
+
+@pytest.fixture(params=["saved", "segments"])
+def memory(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With square-root checkpoints, carries that are saved, and carries too large for that."""
+    if request.param == "segments":
+        monkeypatch.setattr(loops, "LITTLE_BYTES", 1)
 
 
 def draw(*shape: int) -> Any:
@@ -42,6 +49,7 @@ def waves(count: Size, checkpoint: Checkpoint, *, is_reversed: bool = False) -> 
 
 
 @pytest.mark.parametrize("is_reversed", [False, True], ids=["forward", "reversed"])
+@pytest.mark.usefixtures("memory")
 @pytest.mark.parametrize("checkpoint", ["all", "sqrt"])
 @pytest.mark.parametrize("count", [0, 1, 7])
 def test_carries_constants_and_xs(count: int, checkpoint: Checkpoint, *, is_reversed: bool) -> None:
@@ -49,11 +57,13 @@ def test_carries_constants_and_xs(count: int, checkpoint: Checkpoint, *, is_reve
     check(graph, [draw(2), draw(2), draw(count, 2)], order=1)
 
 
+@pytest.mark.usefixtures("memory")
 @pytest.mark.parametrize("checkpoint", ["all", "sqrt"])
 def test_second_derivatives(checkpoint: Checkpoint) -> None:
     check(waves(5, checkpoint), [draw(2), draw(2), draw(5, 2)])
 
 
+@pytest.mark.usefixtures("memory")
 @pytest.mark.parametrize("count", [0, 1, 11])
 def test_a_symbolic_count(count: int) -> None:
     graph = waves(sizes.symbol("n"), "sqrt")
@@ -73,6 +83,7 @@ def counted(checkpoint: Checkpoint) -> Graph:
     return Graph(inputs, node.results)
 
 
+@pytest.mark.usefixtures("memory")
 @pytest.mark.parametrize("checkpoint", ["all", "sqrt"])
 def test_carries_without_derivative_are_saved_where_they_are_read(checkpoint: Checkpoint) -> None:
     check(counted(checkpoint), [draw(), np.array(1), draw(3)], order=1)
@@ -87,8 +98,24 @@ def stored_bytes(graph: Graph) -> int:
     )
 
 
-def test_square_root_checkpoints_save_less() -> None:
+def test_square_root_checkpoints_save_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loops, "LITTLE_BYTES", 100)
     assert stored_bytes(waves(100, "sqrt")) < stored_bytes(waves(100, "all"))
+
+
+def test_carries_that_take_up_little_memory_are_all_saved() -> None:
+    assert stored_bytes(waves(100, "sqrt")) == stored_bytes(waves(100, "all"))
+
+
+@pytest.mark.parametrize(("count", "segment_count"), [(3, 0), (4, 2), (17, 4)])
+def test_sizes_decide_whether_all_carries_are_saved(
+    monkeypatch: pytest.MonkeyPatch, count: int, segment_count: int
+) -> None:
+    monkeypatch.setattr(loops, "LITTLE_BYTES", 32)  # four carries
+    linear = LinearisedGraph(waves(sizes.symbol("n"), "sqrt"), [True, True, True])
+    whole, rest = (n for n in arrays.needed_by(linear.outputs) if isinstance(n, Loop))
+    assert sizes.evaluate(whole.count, {"n": count}) == segment_count
+    assert sizes.evaluate(rest.count, {"n": count}) == count - segment_count**2
 
 
 def test_a_sum_saves_nothing() -> None:
