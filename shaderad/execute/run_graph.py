@@ -264,11 +264,12 @@ class GraphRunner:
         are_fixed = len(planned.by_choices) < FIXED_LIMIT
         at_sizes = self._choices(sizes, are_fixed=are_fixed)
         # With and without fixed sizes, equal numbers may mean different kernels.
-        choices = () if planned.plan is None else (are_fixed, *at_sizes.choices(planned.plan))
+        decision = None if planned.plan is None else at_sizes.decided(planned.plan)
+        choices = () if decision is None else (are_fixed, *decision.numbers)
         if choices not in planned.by_choices:
-            assert planned.plan is not None
+            assert decision is not None
             with Work("graph", "planning"):
-                plan = at_sizes.chosen(planned.plan)
+                plan = decision.make()
                 by_windows = partial(self._schedule_of, plan, is_windowed=True)
                 planned.by_choices[choices] = self._schedule_of(plan, make_windowed=by_windows)
         if len(planned.by_sizes) >= PREPARED_LIMIT:
