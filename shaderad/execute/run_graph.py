@@ -280,9 +280,10 @@ class GraphRunner:
         are_fixed = len(planned.by_choices) < FIXED_LIMIT
         at_sizes = self._choices(sizes, are_fixed=are_fixed, has_groups=planned.has_groups)
         # With and without fixed sizes, equal numbers may mean different kernels.
-        choices = (are_fixed, *at_sizes.choices(planned.plan))
+        decision = at_sizes.decided(planned.plan)
+        choices = (are_fixed, *decision.numbers)
         if choices not in planned.by_choices:
-            plan = at_sizes.chosen(planned.plan)
+            plan = decision.make()
             try:
                 planned.by_choices[choices] = self._newly_scheduled(plan)
             except CompileError:

@@ -7,8 +7,9 @@ of them runs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
 
 from shaderad.ir import arrays, sizes
 from shaderad.ir.arrays import Value
@@ -36,6 +37,21 @@ _QUADS = 16
 """Columns of a quad of threads."""
 
 
+T_co = TypeVar("T_co", covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision(Generic[T_co]):
+    """The choice of a step or plan by sizes and a device."""
+
+    numbers: tuple[int, ...]
+    """For each loop the numbers in its kernel, first that of its threads, 0 if a dispatch a step
+    runs; for each sum over tiles the kind of its kernel; -1 for a step that copies, 0 for one that
+    might."""
+    make: Callable[[], T_co]
+    """Makes the step or plan."""
+
+
 @dataclass(frozen=True, slots=True)
 class PlanChoices:
     """Sizes and a device, by which the kernels of a plan are chosen.
@@ -56,47 +72,47 @@ class PlanChoices:
 
     def chosen(self, plan: Plan) -> Plan:
         """`plan` with the kernels that are the best ones."""
-        return replace(plan, steps=tuple(map(_filled, self._inside(plan).steps)))
+        return self.decided(plan).make()
 
-    def _inside(self, plan: Plan) -> Plan:
-        """A plan that may be the body of a loop, where a fill takes more time than a dispatch."""
-        return replace(plan, steps=tuple(map(self._chosen, plan.steps)))
+    def decided(self, plan: Plan) -> Decision[Plan]:
+        """The decisions about `plan`, in the order of steps, an outer loop before those inside."""
+        inside = self._inside(plan)
 
-    def choices(self, plan: Plan) -> tuple[int, ...]:
-        """All that is decided, in the order of steps, an outer loop before those inside.
+        def make() -> Plan:
+            plan = inside.make()
+            return replace(plan, steps=tuple(map(_filled, plan.steps)))
 
-        For each loop the numbers in its kernel, first that of its threads, 0 if a dispatch a step
-        runs; for each sum over tiles the kind of its kernel; -1 for a step that copies.
-        """
-        choices: list[int] = []
-        for step in plan.steps:
-            if isinstance(step, RunTiles) and step.wide is not None:
-                choices.append(self.tiles_kind(step.wide))
-            if _may_copy(step):
-                choices.append(-1 if self._copies(step) else 0)
-            if isinstance(step, RepeatWhile):
-                choices += self.choices(step.body)
-            if isinstance(step, Repeat) and not self._copies(step):
-                fixed = self._fixed(step)
-                choices += fixed.values() if fixed else (0, *self.choices(step.body))
-        return tuple(choices)
+        return Decision(inside.numbers, make)
 
-    def _chosen(self, step: Step) -> Step:
-        pairs = self._copies(step) if _may_copy(step) else ()
+    def _inside(self, plan: Plan) -> Decision[Plan]:
+        """Of a plan that may be the body of a loop, where a fill takes longer than a dispatch."""
+        steps = [*map(self._of_step, plan.steps)]
+        return Decision(
+            tuple(number for step in steps for number in step.numbers),
+            lambda: replace(plan, steps=tuple(step.make() for step in steps)),
+        )
+
+    def _of_step(self, step: Step) -> Decision[Step]:
+        if not _may_copy(step):
+            return self._computed(step)
+        pairs = self._copies(step)
         if pairs:
-            return CopyValues(pairs, step.writes)
-        if isinstance(step, RunTiles) and step.wide is not None:
-            kind = self.tiles_kind(step.wide)
-            tiles = step.tiles if kind == AS_IT_IS else step.wide.work(kind == SHARED)
-            return replace(step, tiles=tiles, wide=None)
-        if isinstance(step, Repeat):
-            fixed = self._fixed(step)
-            if step.group is not None and fixed:
-                return step.group.write(fixed, self.group_bytes)
-            step = replace(step, group=None)
-        if isinstance(step, Repeat | RepeatWhile):
-            return replace(step, body=self._inside(step.body))
-        return step
+            return Decision((-1,), lambda: CopyValues(pairs, step.writes))
+        computed = self._computed(step)
+        return Decision((0, *computed.numbers), computed.make)
+
+    def _computed(self, step: Step) -> Decision[Step]:
+        match step:
+            case RunTiles(wide=WideTiles() as wide):
+                kind = self.tiles_kind(wide)
+                return Decision((kind,), lambda: _of_kind(step, wide, kind))
+            case Repeat():
+                return self._of_loop(step)
+            case RepeatWhile():
+                body = self._inside(step.body)
+                return Decision(body.numbers, lambda: replace(step, body=body.make()))
+            case _:
+                return Decision((), lambda: step)
 
     # -- tiles -----------------------------------------------------------------------------
 
@@ -115,6 +131,13 @@ class PlanChoices:
         return sizes.symbols(size) <= self.known.keys()
 
     # -- loops -----------------------------------------------------------------------------
+
+    def _of_loop(self, step: Repeat) -> Decision[Step]:
+        fixed, group = self._fixed(step), step.group
+        if group is not None and fixed:
+            return Decision((*fixed.values(),), lambda: group.write(fixed, self.group_bytes))
+        body = self._inside(step.body)
+        return Decision((0, *body.numbers), lambda: replace(step, body=body.make(), group=None))
 
     def _fixed(self, step: Repeat) -> Mapping[str, int]:
         """The numbers in the kernel of a loop; none if a dispatch a step takes less time."""
@@ -161,6 +184,11 @@ def _filled(step: Step) -> Step:
     if isinstance(step, RunKernel) and all(map(b.is_zero, step.writes)):
         return CopyValues((), step.writes)
     return step
+
+
+def _of_kind(step: RunTiles, wide: WideTiles, kind: int) -> RunTiles:
+    tiles = step.tiles if kind == AS_IT_IS else wide.work(kind == SHARED)
+    return replace(step, tiles=tiles, wide=None)
 
 
 def _may_copy(step: Step) -> bool:

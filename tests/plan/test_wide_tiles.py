@@ -9,13 +9,15 @@ import numpy as np
 import pytest
 
 import shaderad as sad
+from shaderad.device.stages import WeakKeys
+from shaderad.execute.run_graph import GraphRunner
 from shaderad.ir.arrays import Graph, Value
 from shaderad.ir.types import DOUBLE, FLOAT, HALF, Type
-from shaderad.plan.choices import AS_IT_IS, SHARED, WIDE, PlanChoices
+from shaderad.plan.choices import SHARED, WIDE, PlanChoices
 from shaderad.plan.planning import plan
 from shaderad.plan.steps import RunTiles
 from tests.array_check import array
-from tests.plan.test_tiles import K, M, N, drawn, near, product
+from tests.plan.test_tiles import K, M, N, check_product_and_gradients, drawn, near, product
 
 # -- which sizes --------------------------------------------------------------------------------
 
@@ -79,18 +81,22 @@ def test_quads_share_loads_where_few_of_their_threads_are_idle(columns: int, kin
 
 # -- their values -------------------------------------------------------------------------------
 
-KINDS = {"plain": AS_IT_IS, "wide": WIDE, "shared": SHARED}
+KINDS = {"wide": WIDE, "shared": SHARED}
+"""`test_tiles.py` has the sizes at which neither runs."""
 
 
 @pytest.fixture(params=KINDS)
-def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    """The best kind of kernel that devices may choose."""
+def kind(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, device: sad.Device
+) -> int:
+    """The best kind of kernel that the device may choose; it plans all graphs anew."""
     best, real = KINDS[request.param], PlanChoices.tiles_kind
 
     def at_most(*arguments: Any) -> int:
         return min(best, real(*arguments))
 
     monkeypatch.setattr(PlanChoices, "tiles_kind", at_most)
+    monkeypatch.setattr(device.kept(GraphRunner), "_planned", WeakKeys())
     return best
 
 
@@ -102,16 +108,11 @@ SHAPES = [
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize(("rows", "inner", "columns"), SHAPES)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_products_and_their_gradients(
-    rows: int, inner: int, columns: int, kind: int, device: sad.Device
+    shape: tuple[int, int, int], kind: int, device: sad.Device
 ) -> None:
-    x, y, bar = drawn((rows, inner), (inner, columns), (rows, columns))
-    z, pullback = sad.vjp(lambda a, b: a @ b, x, y)
-    near(z, x, y)
-    x_bar, y_bar = pullback(bar)
-    near(x_bar, bar, y.T)
-    near(y_bar, x.T, bar)
+    check_product_and_gradients(*shape)
 
 
 @pytest.mark.gpu
@@ -132,6 +133,22 @@ def test_products_of_transposed_matrices_and_batches(
         return first @ (sad.transpose(right, axes) if is_right else right)
 
     near(sad.graph(run)(left, right), x, y)
+
+
+@pytest.mark.gpu
+def test_each_kind_runs_in_turn_at_the_same_sizes(kind: int, device: sad.Device) -> None:
+    x, y = drawn((16, 8), (8, 16))
+    asked: list[int] = []
+    chosen = PlanChoices.tiles_kind
+
+    def noted(*arguments: Any) -> int:
+        asked.append(chosen(*arguments))
+        return asked[-1]
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(PlanChoices, "tiles_kind", noted)
+        near(sad.array(x) @ y, x, y)
+    assert set(asked) == {kind if "subgroups" in device.capabilities.features else WIDE}
 
 
 @pytest.mark.gpu
