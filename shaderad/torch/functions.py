@@ -1,0 +1,117 @@
+"""`wrap`: a function of trees of arrays as one of trees of tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+from uuid import uuid4
+
+import numpy as np
+import torch
+
+from shaderad.diagnostics.tracebacks import api_boundary
+from shaderad.torch.operators import Noted, PrimalOperator, asked, latest
+from shaderad.wrapped.flat import FlatAt
+from shaderad.wrapped.primals import primal_of
+from shaderad.wrapped.structures import TENSOR, Leaves, Structure, structure_of, tree_of
+
+__all__ = ["wrap"]
+
+Operands = tuple[list[torch.Tensor], list[int], list[float], int]
+
+
+C = TypeVar("C", bound=Callable[..., Any])
+
+
+def _constant(function: C) -> C:
+    """Marks what PyTorch's compiler calls while it traces, and whose result it keeps."""
+    return cast("Any", torch.compiler).assume_constant_result(function)
+
+
+class WrappedFunction:
+    """A function of tensors, one operator to PyTorch; made by `wrap`."""
+
+    def __init__(self, function: Callable[..., Any], call: dict[str, Any]) -> None:
+        self.function = function
+        self.__name__ = getattr(function, "__name__", type(function).__name__)
+        # No two processes have an operator of one name: what PyTorch compiled with one of them it
+        # keeps on disk, and the other may be another function.
+        plain = "".join(c if c.isascii() and c.isalnum() else "_" for c in self.__name__)
+        self.operator = PrimalOperator(
+            f"shaderad::{plain}_{uuid4().hex}", primal_of(function, call)
+        )
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        operands = self.operands(*args, **keywords)
+        results = self._results(operands)
+        structure, whole, real = self._latest()
+        return tree_of(structure, iter(results), iter(whole), iter(real))
+
+    def operands(self, *args: Any, **keywords: Any) -> Operands:
+        """The arguments of the operator for a call: what `torch.library.opcheck` takes."""
+        leaves = Leaves()
+
+        def place(leaf: Any) -> Structure | None:
+            if isinstance(leaf, torch.Tensor):
+                leaves.tensors.append(leaf)
+                return TENSOR
+            if isinstance(leaf, np.ndarray):
+                leaves.tensors.append(torch.tensor(np.asarray(cast("Any", leaf))))
+                return TENSOR
+            return leaves.number(leaf)
+
+        form = self._number(structure_of((args, keywords), place, "args"))
+        return leaves.tensors, leaves.whole, leaves.real, form
+
+    def _results(self, operands: Operands) -> list[torch.Tensor]:
+        operator = self.operator.op
+        if torch.compiler.is_compiling() or not _needs_gradients(operands[0]):
+            return operator(*operands)
+        kept: list[FlatAt] = []
+        token = asked.set(kept)
+        try:
+            return operator(*operands)
+        finally:
+            asked.reset(token)
+
+    @_constant
+    def _number(self, structure: Structure) -> int:
+        return self.operator.flat.forms.number(structure)
+
+    @_constant
+    def _latest(self) -> Noted:
+        return latest.get()
+
+    def __repr__(self) -> str:
+        return f"sad.torch.wrap({self.function!r})"
+
+
+def _needs_gradients(tensors: list[torch.Tensor]) -> bool:
+    return torch.is_grad_enabled() and any(one.requires_grad for one in tensors)
+
+
+@api_boundary
+def wrap(function: Callable[..., Any], **call: Any) -> WrappedFunction:
+    """Makes `function` a function of PyTorch's tensors, which PyTorch differentiates and compiles.
+
+    It is one operator to PyTorch, and its pullback another: `backward`, double `backward`,
+    `torch.compile`, `torch.utils.checkpoint` and `torch.func.vmap` (a call an element) work.
+    An argument is copied to the device once a call, a result or gradient back once.
+
+    Args:
+        function: A kernel, a graph, an entry of `sad.load`, or any Python function on arrays.
+        call: Call keywords of each call, such as ``dim``, and other arguments that stay the same.
+
+    Returns:
+        A function of the same arguments, with tensors in place of arrays, also in tuples, lists,
+        dicts, dataclasses and structs. Its results are tensors beside the arguments, on the CPU or
+        another device; arrays of structs are dicts of tensors.
+
+    Raises:
+        DerivativeError: SR0453 for an array of floats in `call`, SR0466 for what cannot be called;
+            when called, SR0477 for an argument that is neither tensor nor number; in the pass
+            backward, SR0478 for a tensor from which no derivative flows.
+
+    Differentiable in every tensor of floats, of the positional arguments, that requires grad.
+    """
+    return WrappedFunction(function, call)
