@@ -41,7 +41,7 @@ def noted(result: Result) -> Noted:
     return result.structure, tuple(result.numbers.whole), tuple(result.numbers.real)
 
 
-class Operator(ABC):
+class TensorOperator(ABC):
     """A registered operator."""
 
     def __init__(self, name: str, flat: Flat) -> None:
@@ -117,7 +117,7 @@ class Operator(ABC):
         return found, [0] * len(found)
 
 
-class PrimalOperator(Operator):
+class PrimalOperator(TensorOperator):
     """The operator of a function of trees."""
 
     def __init__(self, name: str, flat: Primal) -> None:
@@ -151,7 +151,7 @@ class PrimalOperator(Operator):
         return [empty(one, home) for one in outlines]
 
 
-class PulledOperator(Operator):
+class PulledOperator(TensorOperator):
     """The operator of a pullback."""
 
     def __init__(self, name: str, flat: Pulled) -> None:

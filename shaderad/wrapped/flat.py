@@ -19,7 +19,7 @@ from shaderad.diagnostics import error
 from shaderad.differentiate.forms import derivative_like
 from shaderad.differentiate.linearised import Linearised, linearised, linearised_as_graph
 from shaderad.differentiate.transforms import vjp
-from shaderad.wrapped.parts import Part, Path
+from shaderad.wrapped.parts import ArrayPart, Path
 from shaderad.wrapped.structures import Forms
 
 HostArray = np.ndarray[Any, Any]
@@ -35,7 +35,7 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ArrayPlace:
     """The array that a leaf belongs to, by number, and the path to it there."""
 
     number: int
@@ -45,11 +45,11 @@ class Place:
 class FlatAt(ABC):
     """A function at its arguments."""
 
-    parts: list[Part]
+    parts: list[ArrayPart]
     """The leaves of the result."""
 
     @abstractmethod
-    def pull(self, bars: Sequence[Any], wanted: Sequence[bool]) -> list[Part]:
+    def pull(self, bars: Sequence[Any], wanted: Sequence[bool]) -> list[ArrayPart]:
         """The gradients of the wanted leaves.
 
         Args:
@@ -67,9 +67,9 @@ class Typed:
 
     function: Callable[..., list[Array]]
     arrays: list[Array]
-    places: list[Place | None]
+    places: list[ArrayPlace | None]
     """For each tensor its array; `None` for one without floats."""
-    result_places: Callable[[Sequence[Array]], list[Place]]
+    result_places: Callable[[Sequence[Array]], list[ArrayPlace]]
     """For each leaf of the result its array, by the arrays that the function gives."""
 
     def outline(self) -> list[Array]:
@@ -127,9 +127,9 @@ class TypedAt(FlatAt):
         )
         self._results: list[Array] = self._at.out
         places = typed.result_places(self._results)
-        self.parts = [Part(self._results[one.number], one.path) for one in places]
+        self.parts = [ArrayPart(self._results[one.number], one.path) for one in places]
 
-    def pull(self, bars: Sequence[Any], wanted: Sequence[bool]) -> list[Part]:
+    def pull(self, bars: Sequence[Any], wanted: Sequence[bool]) -> list[ArrayPart]:
         pairs = zip(self._typed.places, wanted, strict=True)
         places = [place for place, is_wanted in pairs if is_wanted]
         if None in places:
@@ -138,7 +138,7 @@ class TypedAt(FlatAt):
         numbers = sorted({place.number for place in known})
         out_bar = self._typed.bars(self._results, bars)
         gradients = dict(zip(numbers, self._at.pull(out_bar, numbers, None), strict=True))
-        return [Part(gradients[place.number], place.path) for place in known]
+        return [ArrayPart(gradients[place.number], place.path) for place in known]
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ class Pulled(Flat):
         super().__init__()
         self.primal = primal
 
-    def gradients(self, form: int, given: Given, known: FlatAt | None) -> list[Part]:
+    def gradients(self, form: int, given: Given, known: FlatAt | None) -> list[ArrayPart]:
         """The gradients; `known` is the primal at its arguments, where that is kept."""
         asked: PulledForm = self.forms[form]
         own, bars = self._taken_apart(asked, given)
@@ -191,7 +191,7 @@ class Pulled(Flat):
             pulled,
             [*primal.arrays, *known],
             [*primal.places, *self._bar_places(asked, primal, results, cotangents)],
-            lambda _: [Place(numbers.index(one.number), one.path) for one in wanted],
+            lambda _: [ArrayPlace(numbers.index(one.number), one.path) for one in wanted],
         )
 
     def _taken_apart(self, asked: PulledForm, given: Given) -> tuple[Given, list[Any]]:
@@ -206,12 +206,12 @@ class Pulled(Flat):
         primal: Typed,
         results: Sequence[Array],
         cotangents: Sequence[Array | None],
-    ) -> list[Place]:
+    ) -> list[ArrayPlace]:
         """The place of each cotangent that is given, behind the arrays of the primal."""
         known = [k for k, one in enumerate(cotangents) if one is not None]
         pairs = zip(primal.result_places(results), asked.given, strict=True)
         return [
-            Place(len(primal.arrays) + known.index(place.number), place.path)
+            ArrayPlace(len(primal.arrays) + known.index(place.number), place.path)
             for place, is_given in pairs
             if is_given
         ]

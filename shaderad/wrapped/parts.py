@@ -25,7 +25,7 @@ class Outline:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ArrayPart:
     """An array, or what the fields on a path of it hold."""
 
     array: Array
@@ -49,7 +49,7 @@ class Part:
         return self.outline.dtype.kind == "f"
 
 
-def contents(parts: Sequence[Part]) -> list[np.ndarray[Any, Any]]:
+def contents(parts: Sequence[ArrayPart]) -> list[np.ndarray[Any, Any]]:
     """The content of each part, contiguous and its own, read in one round trip."""
     arrays = {id(part.array): part.array for part in parts}
     read: dict[int, np.ndarray[Any, Any]] = {}
@@ -66,14 +66,14 @@ def contents(parts: Sequence[Part]) -> list[np.ndarray[Any, Any]]:
     return found
 
 
-def split(array: Array, parts: list[Part]) -> Structure:
+def split(array: Array, parts: list[ArrayPart]) -> Structure:
     """The structure of an array: a mapping for structs. Appends its leaves to `parts`."""
     return _split(array, buffers.base_of(array.element), (), parts)
 
 
-def _split(array: Array, base: types.Type, path: Path, parts: list[Part]) -> Structure:
+def _split(array: Array, base: types.Type, path: Path, parts: list[ArrayPart]) -> Structure:
     if not isinstance(base, types.Struct):
-        parts.append(Part(array, path))
+        parts.append(ArrayPart(array, path))
         return TENSOR
     inner = [_split(array, buffers.base_of(t), (*path, n), parts) for n, t in base.fields]
     return ("mapping", tuple(name for name, _ in base.fields), tuple(inner))
@@ -92,7 +92,7 @@ def _joined(base: types.Type, leaves: Any) -> Any:
     return {name: _joined(buffers.base_of(t), leaves) for name, t in base.fields}
 
 
-def parts_in(structure: Structure, tree: Any) -> list[Part | None]:
+def parts_in(structure: Structure, tree: Any) -> list[ArrayPart | None]:
     """The part of `tree` for each tensor in the structure; `None` where it holds no array.
 
     `tree` may have one array where the structure has several tensors, its fields or rows.
@@ -100,12 +100,12 @@ def parts_in(structure: Structure, tree: Any) -> list[Part | None]:
     return _parts_in(structure, tree, ())
 
 
-def _parts_in(structure: Structure, tree: Any, path: Path) -> list[Part | None]:
+def _parts_in(structure: Structure, tree: Any, path: Path) -> list[ArrayPart | None]:
     if structure[0] == "tensor":
-        return [Part(tree, path) if isinstance(tree, Array) else None]
+        return [ArrayPart(tree, path) if isinstance(tree, Array) else None]
     if tree is None:
         return [None] * tensor_count(structure)
-    found: list[Part | None] = []
+    found: list[ArrayPart | None] = []
     if isinstance(tree, Array):
         for one, key in zip(structure[2], keys_of(structure), strict=True):
             found += _parts_in(one, tree, (*path, key))

@@ -19,8 +19,8 @@ from shaderad.execute.call import device_of
 from shaderad.ir import types
 from shaderad.language.signatures import Launchable
 from shaderad.trace.arguments import typed_arguments
-from shaderad.wrapped.flat import Flat, FlatAt, Given, Place, Typed, TypedAt
-from shaderad.wrapped.parts import Outline, Part, joined, parts_in, split
+from shaderad.wrapped.flat import ArrayPlace, Flat, FlatAt, Given, Typed, TypedAt
+from shaderad.wrapped.parts import ArrayPart, Outline, joined, parts_in, split
 from shaderad.wrapped.structures import (
     Leaves,
     Structure,
@@ -70,9 +70,9 @@ class Result:
 
     def __init__(self, out: Any) -> None:
         self.out = out
-        self.parts: list[Part] = []
+        self.parts: list[ArrayPart] = []
         self.arrays: list[Array] = []
-        self.places: list[Place] = []
+        self.places: list[ArrayPlace] = []
         """The array of each part."""
         self.numbers = Leaves()
         self.structure = structure_of(out, self._place, "result")
@@ -84,7 +84,7 @@ class Result:
         structure = split(leaf, self.parts)
         number = len(self.arrays)
         self.arrays.append(leaf)
-        self.places += [Place(number, part.path) for part in self.parts[known:]]
+        self.places += [ArrayPlace(number, part.path) for part in self.parts[known:]]
         return structure
 
 
@@ -118,7 +118,7 @@ class TreeFunction(Primal):
         number_by_array = {id(x): k for k, x in enumerate(arrays)}
         is_float = [part is not None and part.is_float for part in parts]
         places = [
-            Place(number_by_array[id(part.array)], part.path) if part and one else None
+            ArrayPlace(number_by_array[id(part.array)], part.path) if part and one else None
             for part, one in zip(parts, is_float, strict=True)
         ]
 
@@ -159,12 +159,12 @@ def _is_floats(leaf: Any) -> bool:
     return is_host_array(leaf) and leaf.dtype.kind == "f"
 
 
-def _split_places(results: Sequence[Array]) -> list[Place]:
-    found: list[Place] = []
+def _split_places(results: Sequence[Array]) -> list[ArrayPlace]:
+    found: list[ArrayPlace] = []
     for number, x in enumerate(results):
-        parts: list[Part] = []
+        parts: list[ArrayPart] = []
         split(x, parts)
-        found += [Place(number, part.path) for part in parts]
+        found += [ArrayPlace(number, part.path) for part in parts]
     return found
 
 
@@ -183,14 +183,14 @@ class TreeAt(PrimalAt):
         self.result = Result(at.out)
         self.parts = self.result.parts
 
-    def pull(self, bars: Sequence[Any], wanted: Sequence[bool]) -> list[Part]:
+    def pull(self, bars: Sequence[Any], wanted: Sequence[bool]) -> list[ArrayPart]:
         remaining = iter(wanted)
         own = [[next(remaining) for _ in range(tensor_count(one))] for one in self._structures]
         positions = [k for k, one in enumerate(own) if any(one)]
         if any(remaining) or not all(map(self._at.is_differentiable, positions)):
             raise error("SR0478")
         gradients = self._at.pull(self._out_bar(bars), positions, None)
-        found: list[Part] = []
+        found: list[ArrayPart] = []
         for k, gradient in zip(positions, gradients, strict=True):
             pairs = zip(parts_in(self._structures[k], gradient), own[k], strict=True)
             found += [_known(part) for part, is_wanted in pairs if is_wanted]
@@ -202,14 +202,14 @@ class TreeAt(PrimalAt):
         def bar(leaf: Any) -> Any:
             if not isinstance(leaf, Array):
                 return None
-            parts: list[Part] = []
+            parts: list[ArrayPart] = []
             split(leaf, parts)
             return joined(leaf, [next(remaining) for _ in parts])
 
         return trees.mapped(bar, self.result.out)
 
 
-def _known(part: Part | None) -> Part:
+def _known(part: ArrayPart | None) -> ArrayPart:
     if part is None or not part.is_float:
         raise error("SR0478")
     return part
@@ -233,7 +233,7 @@ class PlainFunction(Primal):
         results: list[Result] = []
         found = self._typed(form, given, results).outline()
         places = results[-1].places
-        return results[-1], [Part(found[one.number], one.path).outline for one in places]
+        return results[-1], [ArrayPart(found[one.number], one.path).outline for one in places]
 
     def typed(self, form: int, given: Given) -> Typed:
         return self._typed(form, given, [])
@@ -241,7 +241,7 @@ class PlainFunction(Primal):
     def _typed(self, form: int, given: Given, results: list[Result]) -> Typed:
         arrays = self._uploaded(given)
         numbers = [k for k, x in enumerate(arrays) if types.is_float(x.element)]
-        places = [Place(numbers.index(k), ()) if k in numbers else None
+        places = [ArrayPlace(numbers.index(k), ()) if k in numbers else None
                   for k in range(len(arrays))]  # fmt: skip
 
         def function(*others: Array) -> list[Array]:
@@ -251,7 +251,7 @@ class PlainFunction(Primal):
             results.append(self._result(form, given, known))
             return results[-1].arrays
 
-        def places_of(found: Sequence[Array]) -> list[Place]:
+        def places_of(found: Sequence[Array]) -> list[ArrayPlace]:
             return results[-1].places if results else _split_places(found)
 
         return Typed(function, [arrays[k] for k in numbers], places, places_of)
