@@ -17,7 +17,7 @@ from shaderad.wrapped.structures import TENSOR, Leaves, Structure, structure_of,
 
 __all__ = ["wrap"]
 
-Operands = tuple[list[torch.Tensor], list[int], list[float], int]
+Operands = tuple[list[torch.Tensor], dict[str, Any]]
 
 
 C = TypeVar("C", bound=Callable[..., Any])
@@ -42,13 +42,15 @@ class WrappedFunction:
         )
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
-        operands = self.operands(*args, **keywords)
-        results = self._results(operands)
+        results = self._results(*self.operands(*args, **keywords))
         structure, whole, real = self._latest()
         return tree_of(structure, iter(results), iter(whole), iter(real))
 
     def operands(self, *args: Any, **keywords: Any) -> Operands:
-        """The arguments of the operator for a call: what `torch.library.opcheck` takes."""
+        """The tensors and the keywords that the operator takes for a call.
+
+        ``torch.library.opcheck(f.operator.op, (tensors,), keywords)`` checks it with them.
+        """
         leaves = Leaves()
 
         def place(leaf: Any) -> Structure | None:
@@ -61,16 +63,16 @@ class WrappedFunction:
             return leaves.number(leaf)
 
         form = self._number(structure_of((args, keywords), place, "args"))
-        return leaves.tensors, leaves.whole, leaves.real, form
+        return leaves.tensors, {"whole": leaves.whole, "real": leaves.real, "form": form}
 
-    def _results(self, operands: Operands) -> list[torch.Tensor]:
+    def _results(self, tensors: list[torch.Tensor], numbers: Any) -> list[torch.Tensor]:
         operator = self.operator.op
-        if torch.compiler.is_compiling() or not _needs_gradients(operands[0]):
-            return operator(*operands)
+        if torch.compiler.is_compiling() or not _needs_gradients(tensors):
+            return operator(tensors, **numbers)
         kept: list[FlatAt] = []
         token = asked.set(kept)
         try:
-            return operator(*operands)
+            return operator(tensors, **numbers)
         finally:
             asked.reset(token)
 

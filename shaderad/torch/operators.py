@@ -22,7 +22,7 @@ from shaderad.wrapped.primals import Primal, Result
 from shaderad.wrapped.structures import Structure
 
 Tensors = Sequence[torch.Tensor]
-_SCHEMA = "(Tensor[] tensors, SymInt[] whole, float[] real, int form) -> Tensor[]"
+_SCHEMA = "(Tensor[] tensors, *, SymInt[] whole, float[] real, int form) -> Tensor[]"
 
 asked: ContextVar[list[FlatAt] | None] = ContextVar("shaderad_torch_asked", default=None)
 """Where a call that will be differentiated leaves its function at its arguments."""
@@ -59,17 +59,19 @@ class TensorOperator(ABC):
 
     @abstractmethod
     def _run(
-        self, tensors: Tensors, whole: Sequence[int], real: Sequence[float], form: int
+        self, tensors: Tensors, *, whole: Sequence[int], real: Sequence[float], form: int
     ) -> list[torch.Tensor]: ...
 
     @abstractmethod
     def _fake(
-        self, tensors: Tensors, whole: Sequence[int], real: Sequence[float], form: int
+        self, tensors: Tensors, *, whole: Sequence[int], real: Sequence[float], form: int
     ) -> list[torch.Tensor]: ...
 
-    def _keep(self, ctx: Any, inputs: tuple[Any, ...], output: Tensors) -> None:
-        tensors, whole, real, form = inputs
-        ctx.call = (whole, real, form)
+    def _keep(
+        self, ctx: Any, inputs: tuple[Tensors], keyword_only_inputs: dict[str, Any], output: Tensors
+    ) -> None:
+        (tensors,) = inputs
+        ctx.numbers = keyword_only_inputs
         ctx.floats = tuple(x.dtype.is_floating_point for x in output)
         ctx.set_materialize_grads(False)
         # What was uploaded lives as long as PyTorch keeps what a tensor saved: until it is
@@ -80,37 +82,28 @@ class TensorOperator(ABC):
             ticket.kept = left.pop()
         ctx.save_for_backward(*tensors, ticket)
 
-    def _backward(self, ctx: Any, bars: Sequence[torch.Tensor | None]) -> tuple[Any, ...]:
+    def _backward(self, ctx: Any, bars: Sequence[torch.Tensor | None]) -> list[torch.Tensor | None]:
         *tensors, ticket = ctx.saved_tensors
-        whole, real, form = ctx.call
         known = [bar if one else None for bar, one in zip(bars, ctx.floats, strict=True)]
-        needed = ctx.needs_input_grad[0]
-        wanted = tuple(bool(one) for one in needed)
         given = [bar for bar in known if bar is not None]
+        wanted = tuple(ctx.needs_input_grad[0])
         if not given or not any(wanted):
-            return [None] * len(tensors), *_no_gradients(whole, real), None
-        pulled = self.pullback
-        mask = PulledForm(form, wanted, tuple(bar is not None for bar in known))
+            return [None] * len(tensors)
+        mask = PulledForm(ctx.numbers["form"], wanted, tuple(bar is not None for bar in known))
+        numbers = {**ctx.numbers, "form": self.pullback.number(mask)}
         token = _known.set(getattr(ticket, "kept", None))
         try:
-            found = iter(pulled.op([*tensors, *given], whole, real, pulled.number(mask)))
+            found = iter(self.pullback.op([*tensors, *given], **numbers))
         finally:
             _known.reset(token)
-        gradients = [next(found) if one else None for one in wanted]
-        return gradients, *_no_gradients(whole, real), None
+        return [next(found) if one else None for one in wanted]
 
     def _vmap(
-        self,
-        info: Any,
-        in_dims: Any,
-        tensors: Tensors,
-        whole: Sequence[int],
-        real: Sequence[float],
-        form: int,
+        self, info: Any, in_dims: Any, tensors: Tensors, **numbers: Any
     ) -> tuple[list[torch.Tensor], list[int]]:
         pairs = list(zip(tensors, in_dims[0], strict=True))
         calls = [
-            self.op([x if d is None else x.select(d, k) for x, d in pairs], whole, real, form)
+            self.op([x if d is None else x.select(d, k) for x, d in pairs], **numbers)
             for k in range(info.batch_size)
         ]
         found = [torch.stack(column) for column in zip(*calls, strict=True)]
@@ -127,7 +120,7 @@ class PrimalOperator(TensorOperator):
         self.pullback  # noqa: B018
 
     def _run(
-        self, tensors: Tensors, whole: Sequence[int], real: Sequence[float], form: int
+        self, tensors: Tensors, *, whole: Sequence[int], real: Sequence[float], form: int
     ) -> list[torch.Tensor]:
         given = _given(tensors, whole, real, on_host)
         left = asked.get()
@@ -142,7 +135,7 @@ class PrimalOperator(TensorOperator):
         return [from_host(content, home) for content in contents(result.parts)]
 
     def _fake(
-        self, tensors: Tensors, whole: Sequence[int], real: Sequence[float], form: int
+        self, tensors: Tensors, *, whole: Sequence[int], real: Sequence[float], form: int
     ) -> list[torch.Tensor]:
         given = _given(tensors, [int(n) for n in whole], real, hollow)
         result, outlines = self._primal.outlined(form, given)
@@ -163,27 +156,30 @@ class PulledOperator(TensorOperator):
         return self._pulled.forms.number(form)
 
     def _run(
-        self, tensors: Tensors, whole: Sequence[int], real: Sequence[float], form: int
+        self, tensors: Tensors, *, whole: Sequence[int], real: Sequence[float], form: int
     ) -> list[torch.Tensor]:
-        given = _given(tensors, whole, real, on_host)
-        parts = self._pulled.gradients(form, given, _known.get())
+        own, bars = self._taken_apart(tensors, form)
+        known = _known.get()
+        if known is None:
+            known = self._pulled.primal_at(form, _given(own, whole, real, on_host))
+        parts = self._pulled.gradients(form, known, [on_host(bar) for bar in bars])
         pairs = zip(contents(parts), self._wanted(tensors, form), strict=True)
         return [like(content, tensor) for content, tensor in pairs]
 
     def _fake(
-        self, tensors: Tensors, whole: Sequence[int], real: Sequence[float], form: int
+        self, tensors: Tensors, *, whole: Sequence[int], real: Sequence[float], form: int
     ) -> list[torch.Tensor]:
         return [torch.empty_like(one, memory_format=torch.contiguous_format)
                 for one in self._wanted(tensors, form)]  # fmt: skip
 
     def _wanted(self, tensors: Tensors, form: int) -> list[torch.Tensor]:
-        wanted = self._pulled.wanted(form)
-        return [x for x, one in zip(tensors[: len(wanted)], wanted, strict=True) if one]
+        own, _ = self._taken_apart(tensors, form)
+        return [x for x, one in zip(own, self._pulled.wanted(form), strict=True) if one]
 
-
-def _no_gradients(*lists: Sequence[float]) -> list[list[None] | None]:
-    """The gradients of lists of numbers: PyTorch takes an empty one for a list of tensors."""
-    return [None if one else [] for one in lists]
+    def _taken_apart(self, tensors: Tensors, form: int) -> tuple[Tensors, Tensors]:
+        """The tensors of the primal, and the cotangents."""
+        count = len(self._pulled.wanted(form))
+        return tensors[:count], tensors[count:]
 
 
 def _given(

@@ -159,12 +159,16 @@ class Pulled(Flat):
         super().__init__()
         self.primal = primal
 
-    def gradients(self, form: int, given: Given, known: FlatAt | None) -> list[ArrayPart]:
-        """The gradients; `known` is the primal at its arguments, where that is kept."""
+    def primal_at(self, form: int, given: Given) -> FlatAt:
+        """The primal at its arguments."""
         asked: PulledForm = self.forms[form]
-        own, bars = self._taken_apart(asked, given)
-        at = self.primal.at(asked.form, own) if known is None else known
-        return at.pull(bars, asked.wanted)
+        return self.primal.at(asked.form, given)
+
+    def gradients(self, form: int, at: FlatAt, bars: Sequence[HostArray]) -> list[ArrayPart]:
+        """The gradients that are wanted, for the cotangents that are given."""
+        asked: PulledForm = self.forms[form]
+        rest = iter(bars)
+        return at.pull([next(rest) if one else None for one in asked.given], asked.wanted)
 
     def wanted(self, form: int) -> tuple[bool, ...]:
         """Which tensors have a gradient among the results."""

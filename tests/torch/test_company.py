@@ -111,8 +111,10 @@ def test_entries_of_a_build_are_wrapped(device: sad.Device, tmp_path: Path) -> N
             torch.autograd.grad(wrapped(*args).sum(), x),
             **EXACT,
         )
-        operands = built.operands(*args)
-        checked = torch.library.opcheck(built.operator.op, operands, atol=1e-5, rtol=1e-5)
+        tensors, numbers = built.operands(*args)
+        checked = torch.library.opcheck(
+            built.operator.op, (tensors,), numbers, atol=1e-5, rtol=1e-5
+        )
         assert set(checked.values()) == {"SUCCESS"}
 
 

@@ -81,8 +81,8 @@ def test_operators_keep_the_rules_of_pytorch(device: sad.Device, case: Case) -> 
     args = case.args()
     args = with_leaves(case, args, tuple(
         x.detach().float().requires_grad_() for x in floats_in(args)))  # fmt: skip
-    operands = wrapped.operands(*args)
-    checked = torch.library.opcheck(wrapped.operator.op, operands, atol=1e-5, rtol=1e-5)
+    tensors, numbers = wrapped.operands(*args)
+    checked = torch.library.opcheck(wrapped.operator.op, (tensors,), numbers, atol=1e-5, rtol=1e-5)
     assert set(checked.values()) == {"SUCCESS"}
 
 
@@ -206,7 +206,7 @@ def test_arguments_that_no_derivative_follows_are_refused(device: sad.Device) ->
         sad.torch.wrap(3)  # pyright: ignore[reportArgumentType]
     with pytest.raises(sad.DerivativeError, match="SR0453"):
         sad.torch.wrap(lambda x, w: x * w, w=np.ones(3))
-    with pytest.raises(sad.DerivativeError, match=r"SR0476.*sad\.torch\.wrap"):
+    with pytest.raises(sad.DerivativeError, match=r"(?s)SR0476.*sad\.torch\.wrap"):
         square(x, 1.0)
     with pytest.raises(sad.DerivativeError, match="SR0453"):
         sad.torch.wrap(square)(x, w=torch.rand((), requires_grad=True))
@@ -223,7 +223,7 @@ def test_numbers_make_no_new_form(device: sad.Device) -> None:
     wrapped = sad.torch.wrap(square)
     for k in range(5):
         torch.testing.assert_close(wrapped(torch.ones(2), 0.5 * k), torch.full((2,), 0.5 * k))
-    assert [wrapped.operands(torch.ones(n), 2.5)[-1] for n in (1, 2, 3)] == [0, 0, 0]
+    assert [wrapped.operands(torch.ones(n), 2.5)[1]["form"] for n in (1, 2, 3)] == [0, 0, 0]
 
 
 def test_all_tensors_of_a_case_are_found() -> None:
