@@ -10,8 +10,7 @@ import numpy as np
 import torch
 
 from shaderad.diagnostics.tracebacks import api_boundary
-from shaderad.torch.operators import Noted, PrimalOperator, asked, latest
-from shaderad.wrapped.flat import FlatAt
+from shaderad.torch.operators import Noted, PrimalOperator, latest
 from shaderad.wrapped.primals import primal_of
 from shaderad.wrapped.structures import TENSOR, Leaves, Structure, structure_of, tree_of
 
@@ -42,7 +41,7 @@ class WrappedFunction:
         )
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
-        results = self._results(*self.operands(*args, **keywords))
+        results = self.operator(*self.operands(*args, **keywords))
         structure, whole, real = self._latest()
         return tree_of(structure, iter(results), iter(whole), iter(real))
 
@@ -65,17 +64,6 @@ class WrappedFunction:
         form = self._number(structure_of((args, keywords), place, "args"))
         return leaves.tensors, {"whole": leaves.whole, "real": leaves.real, "form": form}
 
-    def _results(self, tensors: list[torch.Tensor], numbers: Any) -> list[torch.Tensor]:
-        operator = self.operator.op
-        if torch.compiler.is_compiling() or not _needs_gradients(tensors):
-            return operator(tensors, **numbers)
-        kept: list[FlatAt] = []
-        token = asked.set(kept)
-        try:
-            return operator(tensors, **numbers)
-        finally:
-            asked.reset(token)
-
     @_constant
     def _number(self, structure: Structure) -> int:
         return self.operator.flat.forms.number(structure)
@@ -86,10 +74,6 @@ class WrappedFunction:
 
     def __repr__(self) -> str:
         return f"sad.torch.wrap({self.function!r})"
-
-
-def _needs_gradients(tensors: list[torch.Tensor]) -> bool:
-    return torch.is_grad_enabled() and any(one.requires_grad for one in tensors)
 
 
 @api_boundary

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -37,7 +37,7 @@ latest: ContextVar[Noted] = ContextVar("shaderad_torch_latest")
 
 
 def noted(result: Result) -> Noted:
-    """What operators do not give of a result."""
+    """The part of a result that operators do not give."""
     return result.structure, tuple(result.numbers.whole), tuple(result.numbers.real)
 
 
@@ -47,9 +47,9 @@ class TensorOperator(ABC):
     def __init__(self, name: str, flat: Flat) -> None:
         self.name = name
         self.flat = flat
-        self.op: Any = torch.library.custom_op(name, self._run, mutates_args=(), schema=_SCHEMA)
+        self.op: Any = torch.library.custom_op(name, self.run, mutates_args=(), schema=_SCHEMA)
         self.op.register_fake(self._fake)
-        self.op.register_autograd(self._backward, setup_context=self._keep)
+        self.op.register_autograd(self._backward, setup_context=self.keep)
         self.op.register_vmap(self._vmap)
 
     @cached_property
@@ -58,7 +58,7 @@ class TensorOperator(ABC):
         return PulledOperator(f"{self.name}_bwd", Pulled(self.flat))
 
     @abstractmethod
-    def _run(
+    def run(
         self, tensors: Tensors, *, whole: Sequence[int], real: Sequence[float], form: int
     ) -> list[torch.Tensor]: ...
 
@@ -67,9 +67,21 @@ class TensorOperator(ABC):
         self, tensors: Tensors, *, whole: Sequence[int], real: Sequence[float], form: int
     ) -> list[torch.Tensor]: ...
 
-    def _keep(
+    def __call__(self, tensors: Tensors, numbers: dict[str, Any]) -> Sequence[torch.Tensor]:
+        """The results: by the operator where PyTorch traces or batches, else without its layers.
+
+        Those layers take as long as a small kernel.
+        """
+        if torch.compiler.is_compiling() or not _are_plain(tensors):
+            return self.op(tensors, **numbers)
+        if torch.is_grad_enabled() and any(one.requires_grad for one in tensors):
+            return cast("Any", _AtOnce).apply(self, numbers, *tensors)
+        return self.run(tensors, **numbers)
+
+    def keep(
         self, ctx: Any, inputs: tuple[Tensors], keyword_only_inputs: dict[str, Any], output: Tensors
     ) -> None:
+        """Notes in `ctx` what a pass backward needs."""
         (tensors,) = inputs
         ctx.numbers = keyword_only_inputs
         ctx.floats = tuple(x.dtype.is_floating_point for x in output)
@@ -83,17 +95,22 @@ class TensorOperator(ABC):
         ctx.save_for_backward(*tensors, ticket)
 
     def _backward(self, ctx: Any, bars: Sequence[torch.Tensor | None]) -> list[torch.Tensor | None]:
+        return self.pulled(ctx, bars, tuple(ctx.needs_input_grad[0]))
+
+    def pulled(
+        self, ctx: Any, bars: Sequence[torch.Tensor | None], wanted: tuple[bool, ...]
+    ) -> list[torch.Tensor | None]:
+        """The gradients of the wanted tensors; `None` for the others."""
         *tensors, ticket = ctx.saved_tensors
         known = [bar if one else None for bar, one in zip(bars, ctx.floats, strict=True)]
         given = [bar for bar in known if bar is not None]
-        wanted = tuple(ctx.needs_input_grad[0])
         if not given or not any(wanted):
             return [None] * len(tensors)
         mask = PulledForm(ctx.numbers["form"], wanted, tuple(bar is not None for bar in known))
         numbers = {**ctx.numbers, "form": self.pullback.number(mask)}
         token = _known.set(getattr(ticket, "kept", None))
         try:
-            found = iter(self.pullback.op([*tensors, *given], **numbers))
+            found = iter(self.pullback([*tensors, *given], numbers))
         finally:
             _known.reset(token)
         return [next(found) if one else None for one in wanted]
@@ -110,6 +127,36 @@ class TensorOperator(ABC):
         return found, [0] * len(found)
 
 
+class _AtOnce(torch.autograd.Function):
+    """A call that PyTorch differentiates, without its layers around operators of others."""
+
+    @staticmethod
+    def forward(ctx: Any, *args: Any) -> tuple[torch.Tensor, ...]:
+        operator, numbers, *tensors = args
+        left: list[FlatAt] = []
+        token = asked.set(left)
+        try:
+            results = operator.run(tensors, **numbers)
+            operator.keep(ctx, (tensors,), numbers, results)
+        finally:
+            asked.reset(token)
+        ctx.operator = operator
+        return tuple(results)
+
+    @staticmethod
+    def backward(ctx: Any, *bars: Any) -> Any:
+        return None, None, *ctx.operator.pulled(ctx, bars, ctx.needs_input_grad[2:])
+
+
+def _are_plain(tensors: Tensors) -> bool:
+    """True if the tensors have content, and nothing of PyTorch traces or batches."""
+    internal = cast("Any", torch)._C
+    is_followed = internal._are_functorch_transforms_active()
+    if is_followed or internal._len_torch_dispatch_stack():
+        return False
+    return all(type(one) is torch.Tensor or type(one) is torch.nn.Parameter for one in tensors)
+
+
 class PrimalOperator(TensorOperator):
     """The operator of a function of trees."""
 
@@ -119,7 +166,7 @@ class PrimalOperator(TensorOperator):
         # Now: PyTorch's compiler traces the pass backward, where nothing can be registered.
         self.pullback  # noqa: B018
 
-    def _run(
+    def run(
         self, tensors: Tensors, *, whole: Sequence[int], real: Sequence[float], form: int
     ) -> list[torch.Tensor]:
         given = _given(tensors, whole, real, on_host)
@@ -155,7 +202,7 @@ class PulledOperator(TensorOperator):
         """The number of a form."""
         return self._pulled.forms.number(form)
 
-    def _run(
+    def run(
         self, tensors: Tensors, *, whole: Sequence[int], real: Sequence[float], form: int
     ) -> list[torch.Tensor]:
         own, bars = self._taken_apart(tensors, form)

@@ -143,7 +143,7 @@ class TypedAt(FlatAt):
 
 @dataclass(frozen=True, slots=True)
 class PulledForm:
-    """What a pullback is asked for: the form of the primal, and which leaves take part."""
+    """The request to a pullback: the form of the primal, and which leaves take part."""
 
     form: int
     wanted: tuple[bool, ...]

@@ -80,7 +80,7 @@ def _split(array: Array, base: types.Type, path: Path, parts: list[ArrayPart]) -
 
 
 def joined(array: Array, leaves: Sequence[Any]) -> Any:
-    """What `split` took apart, from values of the leaves; `None` where all are `None`."""
+    """The inverse of `split` for values of the leaves; `None` where all are `None`."""
     if all(leaf is None for leaf in leaves):
         return None
     return _joined(buffers.base_of(array.element), iter(leaves))
