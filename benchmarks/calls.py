@@ -3,8 +3,9 @@
     python benchmarks/calls.py [--rounds 31] [wgpu|slangpy ..]
 
 Each side calls `CALLS` times over 1,000 elements without waiting, submissions included, then waits
-untimed; sides take turns in one process. Ratios are medians over the pairs of a round, and a line
-says where one is above its bar. Without JAX the graphs stand alone.
+untimed; sides that read results wait for them in each call. Sides take turns in one process. Ratios
+are medians over the pairs of a round, and a line says where one is above its bar. Without JAX the
+graphs stand alone.
 """
 
 from __future__ import annotations
@@ -66,6 +67,7 @@ BARS = (
     Bar("value_and_grad graph", "jax.jit of value_and_grad", 9.0),
     Bar("kernel", "slangpy function", 1.4),
     Bar("vjp and pullback", "kernel", 2.0),
+    Bar("by PyTorch, read", "by NumPy, read", 1.5),
 )
 
 
@@ -89,6 +91,31 @@ def ours(device: sad.Device) -> dict[str, Side]:
         "grad outside a graph": lambda: gradient(line, x, y),
     }
     return {name: Side(call, device.synchronize) for name, call in calls.items()}
+
+
+def across(device: sad.Device) -> dict[str, Side]:
+    """A kernel with its gradient from host arrays to host arrays: by NumPy, and by PyTorch."""
+
+    def by_numpy() -> Any:
+        z, pullback = sad.vjp(blended, X, Y)
+        return z.numpy(), [gradient.numpy() for gradient in pullback(X)]
+
+    sides = {"by NumPy, read": Side(by_numpy, device.synchronize)}
+    try:
+        import torch
+    except ImportError:
+        print("PyTorch not here: `pip install -e .[torch]` adds it")
+        return sides
+
+    wrapped = sad.torch.wrap(blended)
+    x, y = (torch.tensor(content, requires_grad=True) for content in (X, Y))
+    z_bar = torch.tensor(X)
+
+    def by_torch() -> Any:
+        z = wrapped(x, y)
+        return z, torch.autograd.grad(z, (x, y), z_bar)
+
+    return {**sides, "by PyTorch, read": Side(by_torch, device.synchronize)}
 
 
 def of_jax() -> dict[str, Side]:
@@ -138,7 +165,7 @@ def repeated(call: Callable[[], Any]) -> None:
 def compare(rounds: int, runtime: str) -> None:
     """Prints the microseconds of each side, and the ratios that have bars."""
     with sad.open_device(runtime) as device:
-        sides = {**ours(device), **of_jax(), **of_slangpy()}
+        sides = {**ours(device), **across(device), **of_jax(), **of_slangpy()}
         steps = {name: partial(repeated, side.call) for name, side in sides.items()}
         waits = {name: side.wait for name, side in sides.items()}
         times = alternated(steps, rounds, waits)

@@ -62,6 +62,12 @@ install_package() {
     local stamp=.venv/installed-$extra wanted
     wanted=$(cksum <pyproject.toml)
     if [ "$(cat "$stamp" 2>/dev/null)" = "$wanted" ]; then return; fi
+    # For the tests of shaderad.torch. One version: where pip may choose, it may bring gigabytes of CUDA.
+    if [ "$extra" = dev ]; then
+        say "installing PyTorch"
+        $python -m pip install --quiet --disable-pip-version-check torch==2.13.0 >&2 \
+            || say "PyTorch cannot be installed here; the tests of shaderad.torch are skipped"
+    fi
     say "installing shaderad[$extra] and what it needs (some minutes the first time)"
     $python -m pip install --quiet --disable-pip-version-check --editable ".[$extra]" >&2
     printf '%s\n' "$wanted" >"$stamp"

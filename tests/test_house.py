@@ -21,6 +21,8 @@ LARGEST_CIRCLE = 3
 """Files that all reach each other by imports, those for types included. The aim is 1."""
 SHARED_CLASS_NAMES = 0
 WEAK_DOCSTRINGS = 0.0
+NAMESPACES = {"torch"}
+"""Rooms that are public names."""
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +36,7 @@ def test_rooms_are_small(today) -> None:
 
 def test_no_room_hides_a_public_name_or_the_remedy_for_one(today) -> None:
     rooms = {room.split(".")[1] for room in today.rooms() if "." in room}
-    assert rooms & {*sad.__all__, *REMEDY_BY_NAME} == set()
+    assert rooms & {*sad.__all__, *REMEDY_BY_NAME} <= NAMESPACES
 
 
 def test_no_import_points_upward(today) -> None:

@@ -22,11 +22,11 @@ from shaderad.diagnostics import error
 from shaderad.diagnostics.tracebacks import api_boundary, api_class
 from shaderad.ir import types
 from shaderad.language.annotations import HostVector
-from shaderad.runtime import buffers
+from shaderad.runtime import buffers, capabilities
 from shaderad.runtime.foreign_arrays import is_foreign_array
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from shaderad.arrays.tape import Trace
     from shaderad.runtime import DeviceBuffer
@@ -205,14 +205,7 @@ class Array(ArrayOperators):
             DerivativeError: SR0450, while a transformed function computes with the array.
         """
         self.check_readable("`.numpy()`")
-        if not self.size:
-            self.device.read([])
-            return buffers.from_storage(b"", self.element, self.shape)
-        # Halves may start in the middle of a word; devices read whole ones.
-        start = self.offset // buffers.WORD_BYTES * buffers.WORD_BYTES
-        length = -(-(self.offset - start + self.byte_count) // buffers.WORD_BYTES)
-        (raw,) = self.device.read([(self.buffer, start, length * buffers.WORD_BYTES)])
-        return buffers.from_storage(raw[self.offset - start :], self.element, self.shape)
+        return on_host(self.device, [self])[0]
 
     def check_readable(self, what: str) -> None:
         """Raises SR0450 while a transform traces this array."""
@@ -350,6 +343,22 @@ class Array(ArrayOperators):
 
         view = Array(self.device, element, shape, None, pending=fill)
         return view
+
+
+def on_host(device: Device, arrays: Sequence[Array]) -> list[np.ndarray[Any, Any]]:
+    """The content of arrays of one device as `Array.numpy` gives it, in one round trip."""
+    # Halves may start in the middle of a word; devices read whole ones.
+    skipped = [array.offset % buffers.WORD_BYTES if array.size else 0 for array in arrays]
+    requests = [
+        (array.buffer, array.offset - skip, capabilities.padded(skip + array.byte_count))
+        for array, skip in zip(arrays, skipped, strict=True)
+        if array.size
+    ]
+    read = iter(device.read(requests))
+    return [
+        buffers.from_storage(next(read)[skip:] if array.size else b"", array.element, array.shape)
+        for array, skip in zip(arrays, skipped, strict=True)
+    ]
 
 
 def is_host_array(x: Any) -> bool:

@@ -180,8 +180,19 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0476": _derivative(
         "`{name}` is a tensor that requires grad, and PyTorch would not see what it is used for",
-        help="give `{name}.detach()`, and hand the gradient to PyTorch in a "
-        "`torch.autograd.Function`",
+        help="call `sad.torch.wrap(f)` in place of `f`, which PyTorch differentiates, or give "
+        "`{name}.detach()`",
+    ),
+    "SR0477": _derivative(
+        "`{name}` of a wrapped function is a `{found}`",
+        note="PyTorch sees tensors, numbers, strings, and tuples, lists, dicts and dataclasses "
+        "of them",
+        help="give a tensor, or say it once: `wrap(f, name=..)`, or a function that captures it",
+    ),
+    "SR0478": _derivative(
+        "a gradient is asked for by a tensor from which no derivative flows",
+        note="it became a constant or a keyword of the function that was wrapped",
+        help="give `x.detach()`, or make it a positional argument of floats",
     ),
     "SR0470": _derivative(
         "`{type}` behind a pointer holds floats of its own, in a differentiated Python function",

@@ -19,6 +19,7 @@ __all__ = [
     "GradientError",
     "LanguageError",
     "LimitError",
+    "MissingPackageError",
     "NoAxesError",
     "ShapeError",
     "UnknownNameError",
@@ -103,6 +104,10 @@ class CompileError(Error):
 
 class DeviceError(Error):
     """A device is missing, lost, out of memory, or lacks a feature."""
+
+
+class MissingPackageError(DeviceError, ImportError):
+    """A package of Python is missing; an ImportError, so that `except ImportError` works."""
 
 
 class BoundsError(Error, IndexError):

@@ -11,6 +11,7 @@ from shaderad.diagnostics.errors import (
     GradientError,
     LimitError,
     Message,
+    MissingPackageError,
     ShapeError,
 )
 
@@ -96,6 +97,10 @@ MESSAGES: dict[str, Message] = {
         "limit `{name}` takes `{wanted}`; a number must not be negative",
         label="found {found}",
         help="`device.capabilities` shows what the device has",
+    ),
+    "SR0624": partial(Message, MissingPackageError)(
+        "`shaderad.{name}` needs {library}, which is not installed",
+        help="run `pip install shaderad[{name}]`",
     ),
     "SR0622": _device(
         "{what} was opened in another process, from which this one was forked",

@@ -1,0 +1,103 @@
+"""`wrap`: a function of trees of arrays as one of trees of tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+from uuid import uuid4
+
+import numpy as np
+import torch
+
+from shaderad.diagnostics.tracebacks import api_boundary
+from shaderad.torch.operators import Noted, PrimalOperator, latest
+from shaderad.wrapped.primals import primal_of
+from shaderad.wrapped.structures import TENSOR, Leaves, Structure, structure_of, tree_of
+
+__all__ = ["wrap"]
+
+Operands = tuple[list[torch.Tensor], dict[str, Any]]
+
+
+C = TypeVar("C", bound=Callable[..., Any])
+
+
+def _constant(function: C) -> C:
+    """Marks what PyTorch's compiler calls while it traces, and whose result it keeps."""
+    return cast("Any", torch.compiler).assume_constant_result(function)
+
+
+class WrappedFunction:
+    """A function of tensors, one operator to PyTorch; made by `wrap`."""
+
+    def __init__(self, function: Callable[..., Any], call: dict[str, Any]) -> None:
+        self.function = function
+        self.__name__ = getattr(function, "__name__", type(function).__name__)
+        # No two processes have an operator of one name: what PyTorch compiled with one of them it
+        # keeps on disk, and the other may be another function.
+        plain = "".join(c if c.isascii() and c.isalnum() else "_" for c in self.__name__)
+        self.operator = PrimalOperator(
+            f"shaderad::{plain}_{uuid4().hex}", primal_of(function, call)
+        )
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        results = self.operator(*self.operands(*args, **keywords))
+        structure, whole, real = self._latest()
+        return tree_of(structure, iter(results), iter(whole), iter(real))
+
+    def operands(self, *args: Any, **keywords: Any) -> Operands:
+        """The tensors and the keywords that the operator takes for a call.
+
+        ``torch.library.opcheck(f.operator.op, (tensors,), keywords)`` checks it with them.
+        """
+        leaves = Leaves()
+
+        def place(leaf: Any) -> Structure | None:
+            if isinstance(leaf, torch.Tensor):
+                leaves.tensors.append(leaf)
+                return TENSOR
+            if isinstance(leaf, np.ndarray):
+                leaves.tensors.append(torch.tensor(np.asarray(cast("Any", leaf))))
+                return TENSOR
+            return leaves.number(leaf)
+
+        form = self._number(structure_of((args, keywords), place, "args"))
+        return leaves.tensors, {"whole": leaves.whole, "real": leaves.real, "form": form}
+
+    @_constant
+    def _number(self, structure: Structure) -> int:
+        return self.operator.flat.forms.number(structure)
+
+    @_constant
+    def _latest(self) -> Noted:
+        return latest.get()
+
+    def __repr__(self) -> str:
+        return f"sad.torch.wrap({self.function!r})"
+
+
+@api_boundary
+def wrap(function: Callable[..., Any], **call: Any) -> WrappedFunction:
+    """Makes `function` a function of PyTorch's tensors, which PyTorch differentiates and compiles.
+
+    It is one operator to PyTorch, and its pullback another: `backward`, double `backward`,
+    `torch.compile`, `torch.utils.checkpoint` and `torch.func.vmap` (a call an element) work.
+    An argument is copied to the device once a call, a result or gradient back once.
+
+    Args:
+        function: A kernel, a graph, an entry of `sad.load`, or any Python function on arrays.
+        call: Call keywords of each call, such as ``dim``, and other arguments that stay the same.
+
+    Returns:
+        A function of the same arguments, with tensors in place of arrays, also in tuples, lists,
+        dicts, dataclasses and structs. Its results are tensors beside the arguments, on the CPU or
+        another device; arrays of structs are dicts of tensors.
+
+    Raises:
+        DerivativeError: SR0453 for an array of floats in `call`, SR0466 for what cannot be called;
+            when called, SR0477 for an argument that is neither tensor nor number; in the pass
+            backward, SR0478 for a tensor from which no derivative flows.
+
+    Differentiable in every tensor of floats, of the positional arguments, that requires grad.
+    """
+    return WrappedFunction(function, call)

@@ -1,0 +1,238 @@
+"""A function of flat lists as an operator of PyTorch, whose derivative is such an operator.
+
+Invariant: results share memory with nothing, and have the shapes, dtypes and devices that their
+outlines say.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from functools import cached_property
+from typing import Any, cast
+
+import numpy as np
+import torch
+
+from shaderad.torch.tensors import empty, from_host, hollow, home_of, like, on_host
+from shaderad.wrapped.flat import Flat, FlatAt, Given, Pulled, PulledForm
+from shaderad.wrapped.parts import contents
+from shaderad.wrapped.primals import Primal, Result
+from shaderad.wrapped.structures import Structure
+
+Tensors = Sequence[torch.Tensor]
+_SCHEMA = "(Tensor[] tensors, *, SymInt[] whole, float[] real, int form) -> Tensor[]"
+
+asked: ContextVar[list[FlatAt] | None] = ContextVar("shaderad_torch_asked", default=None)
+"""Where a call that will be differentiated leaves its function at its arguments."""
+_known: ContextVar[FlatAt | None] = ContextVar("shaderad_torch_known", default=None)
+"""The primal at its arguments for a pullback that runs."""
+
+
+Noted = tuple[Structure, tuple[int, ...], tuple[float, ...]]
+"""The structure of a result, and the numbers in it."""
+latest: ContextVar[Noted] = ContextVar("shaderad_torch_latest")
+"""That of the latest call: operators give nothing but tensors."""
+
+
+def noted(result: Result) -> Noted:
+    """The part of a result that operators do not give."""
+    return result.structure, tuple(result.numbers.whole), tuple(result.numbers.real)
+
+
+class TensorOperator(ABC):
+    """A registered operator."""
+
+    def __init__(self, name: str, flat: Flat) -> None:
+        self.name = name
+        self.flat = flat
+        self.op: Any = torch.library.custom_op(name, self.run, mutates_args=(), schema=_SCHEMA)
+        self.op.register_fake(self._fake)
+        self.op.register_autograd(self._backward, setup_context=self.keep)
+        self.op.register_vmap(self._vmap)
+
+    @cached_property
+    def pullback(self) -> PulledOperator:
+        """The operator that pulls cotangents of this one back."""
+        return PulledOperator(f"{self.name}_bwd", Pulled(self.flat))
+
+    @abstractmethod
+    def run(
+        self, tensors: Tensors, *, whole: Sequence[int], real: Sequence[float], form: int
+    ) -> list[torch.Tensor]: ...
+
+    @abstractmethod
+    def _fake(
+        self, tensors: Tensors, *, whole: Sequence[int], real: Sequence[float], form: int
+    ) -> list[torch.Tensor]: ...
+
+    def __call__(self, tensors: Tensors, numbers: dict[str, Any]) -> Sequence[torch.Tensor]:
+        """The results: by the operator where PyTorch traces or batches, else without its layers.
+
+        Those layers take as long as a small kernel.
+        """
+        if torch.compiler.is_compiling() or not _are_plain(tensors):
+            return self.op(tensors, **numbers)
+        if torch.is_grad_enabled() and any(one.requires_grad for one in tensors):
+            return cast("Any", _AtOnce).apply(self, numbers, *tensors)
+        return self.run(tensors, **numbers)
+
+    def keep(
+        self, ctx: Any, inputs: tuple[Tensors], keyword_only_inputs: dict[str, Any], output: Tensors
+    ) -> None:
+        """Notes in `ctx` what a pass backward needs."""
+        (tensors,) = inputs
+        ctx.numbers = keyword_only_inputs
+        ctx.floats = tuple(x.dtype.is_floating_point for x in output)
+        ctx.set_materialize_grads(False)
+        # What was uploaded lives as long as PyTorch keeps what a tensor saved: until it is
+        # released by a pass backward, or by a checkpoint, whose second run brings another.
+        ticket: Any = torch.empty(0)
+        left = asked.get()
+        if left:
+            ticket.kept = left.pop()
+        ctx.save_for_backward(*tensors, ticket)
+
+    def _backward(self, ctx: Any, bars: Sequence[torch.Tensor | None]) -> list[torch.Tensor | None]:
+        return self.pulled(ctx, bars, tuple(ctx.needs_input_grad[0]))
+
+    def pulled(
+        self, ctx: Any, bars: Sequence[torch.Tensor | None], wanted: tuple[bool, ...]
+    ) -> list[torch.Tensor | None]:
+        """The gradients of the wanted tensors; `None` for the others."""
+        *tensors, ticket = ctx.saved_tensors
+        known = [bar if one else None for bar, one in zip(bars, ctx.floats, strict=True)]
+        given = [bar for bar in known if bar is not None]
+        if not given or not any(wanted):
+            return [None] * len(tensors)
+        mask = PulledForm(ctx.numbers["form"], wanted, tuple(bar is not None for bar in known))
+        numbers = {**ctx.numbers, "form": self.pullback.number(mask)}
+        token = _known.set(getattr(ticket, "kept", None))
+        try:
+            found = iter(self.pullback([*tensors, *given], numbers))
+        finally:
+            _known.reset(token)
+        return [next(found) if one else None for one in wanted]
+
+    def _vmap(
+        self, info: Any, in_dims: Any, tensors: Tensors, **numbers: Any
+    ) -> tuple[list[torch.Tensor], list[int]]:
+        pairs = list(zip(tensors, in_dims[0], strict=True))
+        calls = [
+            self.op([x if d is None else x.select(d, k) for x, d in pairs], **numbers)
+            for k in range(info.batch_size)
+        ]
+        found = [torch.stack(column) for column in zip(*calls, strict=True)]
+        return found, [0] * len(found)
+
+
+class _AtOnce(torch.autograd.Function):
+    """A call that PyTorch differentiates, without its layers around operators of others."""
+
+    @staticmethod
+    def forward(ctx: Any, *args: Any) -> tuple[torch.Tensor, ...]:
+        operator, numbers, *tensors = args
+        left: list[FlatAt] = []
+        token = asked.set(left)
+        try:
+            results = operator.run(tensors, **numbers)
+            operator.keep(ctx, (tensors,), numbers, results)
+        finally:
+            asked.reset(token)
+        ctx.operator = operator
+        return tuple(results)
+
+    @staticmethod
+    def backward(ctx: Any, *bars: Any) -> Any:
+        return None, None, *ctx.operator.pulled(ctx, bars, ctx.needs_input_grad[2:])
+
+
+def _are_plain(tensors: Tensors) -> bool:
+    """True if the tensors have content, and nothing of PyTorch traces or batches."""
+    internal = cast("Any", torch)._C
+    is_followed = internal._are_functorch_transforms_active()
+    if is_followed or internal._len_torch_dispatch_stack():
+        return False
+    return all(type(one) is torch.Tensor or type(one) is torch.nn.Parameter for one in tensors)
+
+
+class PrimalOperator(TensorOperator):
+    """The operator of a function of trees."""
+
+    def __init__(self, name: str, flat: Primal) -> None:
+        self._primal = flat
+        super().__init__(name, flat)
+        # Now: PyTorch's compiler traces the pass backward, where nothing can be registered.
+        self.pullback  # noqa: B018
+
+    def run(
+        self, tensors: Tensors, *, whole: Sequence[int], real: Sequence[float], form: int
+    ) -> list[torch.Tensor]:
+        given = _given(tensors, whole, real, on_host)
+        left = asked.get()
+        if left is None:
+            result = self._primal.called(form, given)
+        else:
+            at = self._primal.at(form, given)
+            left.append(at)
+            result = at.result
+        latest.set(noted(result))
+        home = home_of(tensors)
+        return [from_host(content, home) for content in contents(result.parts)]
+
+    def _fake(
+        self, tensors: Tensors, *, whole: Sequence[int], real: Sequence[float], form: int
+    ) -> list[torch.Tensor]:
+        given = _given(tensors, [int(n) for n in whole], real, hollow)
+        result, outlines = self._primal.outlined(form, given)
+        latest.set(noted(result))
+        home = home_of(tensors)
+        return [empty(one, home) for one in outlines]
+
+
+class PulledOperator(TensorOperator):
+    """The operator of a pullback."""
+
+    def __init__(self, name: str, flat: Pulled) -> None:
+        self._pulled = flat
+        super().__init__(name, flat)
+
+    def number(self, form: PulledForm) -> int:
+        """The number of a form."""
+        return self._pulled.forms.number(form)
+
+    def run(
+        self, tensors: Tensors, *, whole: Sequence[int], real: Sequence[float], form: int
+    ) -> list[torch.Tensor]:
+        own, bars = self._taken_apart(tensors, form)
+        known = _known.get()
+        if known is None:
+            known = self._pulled.primal_at(form, _given(own, whole, real, on_host))
+        parts = self._pulled.gradients(form, known, [on_host(bar) for bar in bars])
+        pairs = zip(contents(parts), self._wanted(tensors, form), strict=True)
+        return [like(content, tensor) for content, tensor in pairs]
+
+    def _fake(
+        self, tensors: Tensors, *, whole: Sequence[int], real: Sequence[float], form: int
+    ) -> list[torch.Tensor]:
+        return [torch.empty_like(one, memory_format=torch.contiguous_format)
+                for one in self._wanted(tensors, form)]  # fmt: skip
+
+    def _wanted(self, tensors: Tensors, form: int) -> list[torch.Tensor]:
+        own, _ = self._taken_apart(tensors, form)
+        return [x for x, one in zip(own, self._pulled.wanted(form), strict=True) if one]
+
+    def _taken_apart(self, tensors: Tensors, form: int) -> tuple[Tensors, Tensors]:
+        """The tensors of the primal, and the cotangents."""
+        count = len(self._pulled.wanted(form))
+        return tensors[:count], tensors[count:]
+
+
+def _given(
+    tensors: Tensors,
+    whole: Sequence[int],
+    real: Sequence[float],
+    content: Callable[[torch.Tensor], np.ndarray[Any, Any]],
+) -> Given:
+    return Given([content(x) for x in tensors], whole, real)

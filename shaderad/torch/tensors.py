@@ -1,0 +1,57 @@
+"""Tensors <-> host arrays: one copy to the device that holds a tensor, none on the host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import numpy as np
+import torch
+
+from shaderad.wrapped.parts import Outline
+
+_from_numpy: Callable[[Any], torch.Tensor] = cast("Any", torch).from_numpy
+_DTYPES = {
+    "float16": torch.float16,
+    "float32": torch.float32,
+    "float64": torch.float64,
+    "int32": torch.int32,
+    "uint32": torch.uint32,
+    "bool": torch.bool,
+}
+
+
+def on_host(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
+    """The content of a tensor: its own memory where that is the host's."""
+    plain = tensor.detach()
+    if plain.dtype is torch.bfloat16:  # which NumPy does not have
+        plain = plain.float()
+    return plain.cpu().resolve_conj().resolve_neg().numpy()
+
+
+def hollow(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
+    """Zeros in place of a tensor that has a shape and no content."""
+    # By NumPy: while PyTorch traces, its own zeros have no content either.
+    name = "float32" if tensor.dtype is torch.bfloat16 else str(tensor.dtype).removeprefix("torch.")
+    return np.zeros([int(n) for n in tensor.shape], name)
+
+
+def home_of(tensors: Sequence[torch.Tensor]) -> torch.device:
+    """Where results belong: beside the first argument that is no single number."""
+    arrays = [tensor for tensor in tensors if tensor.ndim]
+    return next((tensor.device for tensor in (*arrays, *tensors)), torch.device("cpu"))
+
+
+def from_host(content: np.ndarray[Any, Any], home: torch.device) -> torch.Tensor:
+    """A tensor of what nobody else holds."""
+    return _from_numpy(content).to(home)
+
+
+def like(content: np.ndarray[Any, Any], tensor: torch.Tensor) -> torch.Tensor:
+    """A gradient in the form of its tensor."""
+    return _from_numpy(content).reshape(tensor.shape).to(tensor.device, tensor.dtype)
+
+
+def empty(outline: Outline, home: torch.device) -> torch.Tensor:
+    """A tensor as `from_host` makes it, without content."""
+    return torch.empty(outline.shape, dtype=_DTYPES[outline.dtype.name], device=home)

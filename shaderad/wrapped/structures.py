@@ -1,0 +1,168 @@
+"""Trees of tensors <-> the flat lists that operators of other libraries take, and the structure.
+
+A structure is a nested tuple of constants: it has a hash, and a compiler of another library can
+keep it. Invariant: numbers and content of tensors are no part of it, so the structures that a
+function meets are few.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from enum import Enum
+from threading import Lock
+from typing import Any, cast
+
+from shaderad.arrays.trees import HostPointer
+from shaderad.diagnostics import error
+from shaderad.language.structs import info_of
+
+Structure = tuple[str, Any, tuple[Any, ...]]
+"""A kind, what belongs to the kind, and the structures of the parts."""
+
+TENSOR: Structure = ("tensor", None, ())
+_INT: Structure = ("int", None, ())
+_FLOAT: Structure = ("float", None, ())
+
+
+class Leaves:
+    """The leaves of a tree, by the sort of their values."""
+
+    def __init__(self) -> None:
+        self.tensors: list[Any] = []
+        self.whole: list[int] = []
+        self.real: list[float] = []
+
+    def number(self, leaf: Any) -> Structure | None:
+        """The place of a number or constant; `None` for anything else."""
+        if leaf is None or isinstance(leaf, bool | str | Enum):
+            return ("fixed", leaf, ())
+        if isinstance(leaf, int):
+            self.whole.append(leaf)
+            return _INT
+        if isinstance(leaf, float):
+            self.real.append(leaf)
+            return _FLOAT
+        return None
+
+
+def structure_of(tree: Any, place: Callable[[Any], Structure | None], name: str) -> Structure:
+    """The structure of `tree`, each of whose leaves has its place by `place`.
+
+    Raises:
+        DerivativeError: SR0477 for a leaf that has none.
+    """
+    if isinstance(tree, tuple | list):
+        items = cast("list[Any]", tree)
+        parts = [structure_of(x, place, f"{name}[{k}]") for k, x in enumerate(items)]
+        if hasattr(items, "_fields"):
+            return ("named", type(items), tuple(parts))
+        return ("list" if isinstance(tree, list) else "tuple", None, tuple(parts))
+    if isinstance(tree, dict):
+        named = cast("dict[Any, Any]", tree)
+        parts = [structure_of(x, place, f"{name}[{key!r}]") for key, x in named.items()]
+        return ("mapping", tuple(named), tuple(parts))
+    if isinstance(tree, HostPointer):
+        return ("pointer", None, (structure_of(tree.target, place, name),))
+    found = place(tree)
+    if found is not None:
+        return found
+    # `@sad.struct` makes dataclasses, too.
+    if not dataclasses.is_dataclass(tree) or isinstance(tree, type):
+        raise error("SR0477", name=name, found=type(tree).__name__)
+    names = tuple([one.name for one in dataclasses.fields(tree)])
+    parts = [structure_of(getattr(tree, one), place, f"{name}.{one}") for one in names]
+    return ("object", (type(tree), names), tuple(parts))
+
+
+def tree_of(
+    structure: Structure, tensors: Iterator[Any], whole: Iterator[int], real: Iterator[float]
+) -> Any:
+    """The tree of a structure with these leaves."""
+    kind, detail, inner = structure
+    if kind == "tensor":
+        return next(tensors)
+    if kind == "int":
+        return next(whole)
+    if kind == "float":
+        return next(real)
+    if kind == "fixed":
+        return detail
+    parts = [tree_of(one, tensors, whole, real) for one in inner]
+    if kind == "mapping":
+        return dict(zip(detail, parts, strict=True))
+    if kind == "pointer":
+        return HostPointer(parts[0])
+    if kind == "object":
+        return _object(detail[0], detail[1], parts)
+    if kind == "named":
+        return detail(*parts)
+    return parts if kind == "list" else tuple(parts)
+
+
+def _object(cls: type, names: tuple[str, ...], parts: list[Any]) -> Any:
+    # Not by calling its class, which may check or convert its fields.
+    made: Any = object.__new__(cast("Any", cls))
+    for name, part in zip(names, parts, strict=True):
+        object.__setattr__(made, name, part)
+    return made
+
+
+def with_dicts(structure: Structure) -> Structure:
+    """`structure` with a dict for each dataclass that kernels do not know."""
+    kind, detail, inner = structure
+    parts = tuple(with_dicts(one) for one in inner)
+    if kind == "object" and info_of(detail[0]) is None:
+        return ("mapping", detail[1], parts)
+    return (kind, detail, parts)
+
+
+def tensor_count(structure: Structure) -> int:
+    """The number of tensors in a structure."""
+    return 1 if structure[0] == "tensor" else sum(map(tensor_count, structure[2]))
+
+
+def keys_of(structure: Structure) -> Sequence[Any]:
+    """The keys of the parts in a tree: positions, names, or the target of a pointer."""
+    kind, detail, inner = structure
+    if kind == "mapping":
+        return detail
+    if kind == "object":
+        return detail[1]
+    return ("target",) if kind == "pointer" else range(len(inner))
+
+
+def children(structure: Structure, tree: Any) -> list[Any]:
+    """The parts of `tree` that belong to the parts of its structure; `None` where it has none."""
+    return [_child(tree, key) for key in keys_of(structure)]
+
+
+def _child(tree: Any, key: Any) -> Any:
+    if isinstance(tree, dict):
+        return cast("dict[Any, Any]", tree).get(key)
+    if isinstance(key, str):
+        return getattr(tree, key, None)
+    return None if isinstance(tree, int) or tree is None else tree[key]
+
+
+class Forms:
+    """Numbers for the structures and other constants of calls, by which operators name them."""
+
+    def __init__(self) -> None:
+        self._known: list[Any] = []
+        self._numbers: dict[Hashable, int] = {}
+        self._lock = Lock()
+
+    def __getitem__(self, number: int) -> Any:
+        return self._known[number]
+
+    def number(self, form: Hashable) -> int:
+        """The number of a form, the same for equal ones."""
+        found = self._numbers.get(form)
+        if found is not None:
+            return found
+        with self._lock:
+            if form not in self._numbers:
+                self._known.append(form)
+                self._numbers[form] = len(self._known) - 1
+            return self._numbers[form]
