@@ -312,7 +312,7 @@ class GroupWriter:
         if own is not None:
             return self._local(v, place.array, own)
         self._reads.add(place.elements)
-        index = self.positions.expr(position)
+        index = self._inside(position)
         return nodes.Load(type=v.element, buffer=place.array, indices=(index,))
 
     def _checked(self, v: Value, at: Indices, view: View) -> Expr:
