@@ -19,9 +19,9 @@ from shaderad.plan.positions import Indices, Position, Positions, add, constant,
 
 TILE_LIMIT = 64
 """Elements of a tile."""
-STEP_LIMIT = 3000
+STEP_LIMIT = 1500
 """The cost of a step, in additions, that is written out for each element of a tile."""
-KERNEL_LIMIT = 12_000
+KERNEL_LIMIT = 3600
 """The cost of all steps of a kernel that are."""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -154,7 +154,12 @@ def test_tiles_give_what_a_dispatch_a_step_gives(
     device: sad.Device, loop: Loop, shape: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chosen: list[Tiled | None] = []
-    monkeypatch.setattr(groups, "tiled", lambda *args: chosen.append(tiled(*args)) or chosen[-1])
+
+    def noted(facts: Mapping[int, StepFacts], threads: int) -> Tiled | None:
+        chosen.append(tiled(facts, threads))
+        return chosen[-1]
+
+    monkeypatch.setattr(groups, "tiled", noted)
     if loop is padded and min(shape) < 3:
         pytest.skip("has no inner elements")
     if loop is staggered and shape[0] < 2:
