@@ -55,7 +55,7 @@ class InputCopy:
 
 
 @dataclass(frozen=True, slots=True)
-class Decisions:
+class GroupDecisions:
     """How a kernel is written; without any on trial."""
 
     uses: Mapping[str, Use] = field(default_factory=lambda: UNDECIDED)
@@ -71,7 +71,7 @@ class GroupArrays:
         decisions: How it is written.
     """
 
-    def __init__(self, writer: Writer, decisions: Decisions) -> None:
+    def __init__(self, writer: Writer, decisions: GroupDecisions) -> None:
         self.positions = writer.positions
         self.uses: dict[str, Use] = {}
         """The accesses to arrays between steps, by name."""

@@ -15,7 +15,7 @@ from shaderad.ir.nodes import Assign, Expr, Stmt
 from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import INT, Type
 from shaderad.plan.elements import Elements, View
-from shaderad.plan.group_arrays import Decisions, GroupArrays, InputCopy, Region
+from shaderad.plan.group_arrays import GroupArrays, GroupDecisions, InputCopy, Region
 from shaderad.plan.group_memory import MemoryKind, Share, counted, share_of
 from shaderad.plan.group_tiles import StepFacts, TileShare, Tiling
 from shaderad.plan.kernels import IsStored, Writer
@@ -52,7 +52,7 @@ class GroupWriter:
         decisions: How it is written.
     """
 
-    def __init__(self, writer: Writer, is_stored: IsStored, decisions: Decisions) -> None:
+    def __init__(self, writer: Writer, is_stored: IsStored, decisions: GroupDecisions) -> None:
         self.positions = writer.positions
         self.arrays = GroupArrays(writer, decisions)
         self.place_of = self.arrays.place_of

@@ -18,7 +18,7 @@ from shaderad.ir.arrays import ArrayType, Value
 from shaderad.ir.nodes import Assign, Expr, If, Stmt
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import FLOAT, INT, Access, scalars
-from shaderad.plan.group_arrays import Decisions, NoGroup, Region
+from shaderad.plan.group_arrays import GroupDecisions, NoGroup, Region
 from shaderad.plan.group_memory import counted, decide
 from shaderad.plan.group_tiles import tiled
 from shaderad.plan.group_writer import THREADS, GroupWriter, Places, cost_of_all
@@ -70,7 +70,7 @@ def group_loop(step: Repeat, is_stored: IsStored, buffer_limit: int) -> GroupLoo
 def _effort(step: Repeat, is_stored: IsStored, buffer_limit: int) -> Effort | None:
     """The work of the kernel for all sizes; `None` where one workgroup cannot run the loop."""
     writer = Writer((sizes.symbol(THREADS),), is_stored, None)
-    group = GroupWriter(writer, is_stored, Decisions())
+    group = GroupWriter(writer, is_stored, GroupDecisions())
     try:
         _Group(group).outer_loop(step, _results(step))
     except NoGroup:
@@ -92,7 +92,7 @@ def _kernel(
     """
     results, decisions = _results(step), None
 
-    def written(writer: Writer, decisions: Decisions) -> GroupWriter:
+    def written(writer: Writer, decisions: GroupDecisions) -> GroupWriter:
         group = GroupWriter(writer, is_stored, decisions)
         _Group(group).outer_loop(step, results)
         return group
@@ -100,12 +100,12 @@ def _kernel(
     def body(writer: Writer) -> Sequence[Stmt]:
         nonlocal decisions
         if decisions is None:
-            group = written(writer, Decisions())
+            group = written(writer, GroupDecisions())
             tiles = tiled(group.facts, known[THREADS])
             if tiles is not None:
-                group = written(writer, Decisions(tiled=tiles))
+                group = written(writer, GroupDecisions(tiled=tiles))
             decide(group.arrays.uses.values(), group_bytes)
-            decisions = Decisions(group.arrays.uses, tiles)
+            decisions = GroupDecisions(group.arrays.uses, tiles)
         return written(writer, decisions).finished()
 
     outputs = [(name, v, Access.OUT) for v, name in results.items()]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -133,7 +133,10 @@ SHAPES = [(24, 20), (23, 29), (1, 300), (300, 1), (2, 257)]
 
 
 def leaves(tree: Any) -> list[Any]:
-    return [leaf for part in tree for leaf in leaves(part)] if isinstance(tree, tuple) else [tree]
+    if not isinstance(tree, tuple):
+        return [tree]
+    parts = cast("tuple[Any, ...]", tree)
+    return [leaf for part in parts for leaf in leaves(part)]
 
 
 def found(loop: Loop, x: Any, b: Any) -> list[Any]:
