@@ -7,6 +7,7 @@ and each side of a choice is evaluated on that side alone.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -31,6 +32,11 @@ from shaderad.rules import composing as c
 from shaderad.rules.expressions import substitute
 
 Request = tuple[Value, Indices]
+_COMPARE: Mapping[ops.Op, Callable[[int, int], bool]] = {
+    ops.LT: operator.lt,
+    ops.GE: operator.ge,
+    ops.EQ: operator.eq,
+}
 Steps = Generator[Request, Expr, Expr]
 """A rule as a coroutine: it yields requests, receives their elements, and returns its own."""
 
@@ -141,12 +147,21 @@ class Elements:
 
     def roll(self, node: arrays.Roll, at: Indices) -> Steps:
         (x,) = node.operands
-        count = self.positions.size(x.shape[node.axis])
-        moved = add(at[node.axis], constant(node.start))
-        is_beyond = c.apply(ops.GE, self.positions.expr(moved), count)
-        turn = self.positions.of(c.select(is_beyond, count, c.whole(0)))
-        inner = add(moved, times(turn, -1))
+        inner = self._wrapped(add(at[node.axis], constant(node.start)), x.shape[node.axis])
         return (yield x, (*at[: node.axis], inner, *at[node.axis + 1 :]))
+
+    def _wrapped(self, position: Position, count: sizes.Size) -> Position:
+        """`position`, from which `count` is taken where that is not more."""
+        positions, count = self.positions, self.positions.known(count)
+        is_beyond = self._test(ops.GE, position, constant(count))
+        decided = c.number_of(is_beyond)
+        if decided is not None:
+            return add(position, constant(sizes.multiply(-int(decided), count)))
+        if not isinstance(count, int):
+            turn = positions.of(c.select(is_beyond, positions.size(count), c.whole(0)))
+            return add(position, times(turn, -1))
+        turn = positions.of(c.select(is_beyond, c.whole(1), c.whole(0)))
+        return add(position, times(positions.limit(turn, 0, 1), -count))
 
     def place(self, node: arrays.Place, at: Indices) -> Steps:
         (x,) = node.operands
@@ -166,6 +181,8 @@ class Elements:
                 tests.append(self._test(ops.EQ, rest, constant(0)))
             tests.append(self._test(ops.LT, moved, constant(extent)))
             inner.append(moved)
+        if any(c.number_of(test) == 0 for test in tests):
+            return c.zero(x.element)
         element = yield x, tuple(inner)
         return _where(tests, element, c.zero(x.element))
 
@@ -175,9 +192,14 @@ class Elements:
         start: sizes.Size = 0
         for x in node.operands:
             moved = add(at[axis], constant(sizes.multiply(-1, start)))
-            part = yield x, (*at[:axis], moved, *at[axis + 1 :])
             start = sizes.add(start, x.shape[axis])
-            parts.append((self._test(ops.LT, at[axis], constant(start)), part))
+            test = self._test(ops.LT, at[axis], constant(start))
+            if c.number_of(test) == 0 and x is not node.operands[-1]:
+                continue
+            part = yield x, (*at[:axis], moved, *at[axis + 1 :])
+            parts.append((test, part))
+            if c.number_of(test) == 1:
+                break
         element = parts.pop()[1]
         for test, part in reversed(parts):
             assert test is not None
@@ -221,6 +243,13 @@ class Elements:
         ]
 
     def _test(self, op: ops.Op, a: Position, b: Position) -> Expr:
+        """A comparison of positions; a constant where their limits decide it."""
+        limits = self.positions.limits(add(a, times(b, -1)))
+        if limits is not None:
+            answers = {_COMPARE[op](end, 0) for end in limits}
+            is_equal = op is ops.EQ and limits[0] <= 0 <= limits[1] and limits != (0, 0)
+            if len(answers) == 1 and not is_equal:
+                return c.truth(BOOL, answers.pop())
         return c.apply(op, self.positions.expr(a), self.positions.expr(b))
 
 
@@ -228,6 +257,11 @@ def _where(tests: Iterable[Expr], value: Expr, otherwise: Expr) -> Expr:
     """`value` where all tests hold; it is evaluated nowhere else."""
     condition: Expr | None = None
     for test in tests:
+        decided = c.number_of(test)
+        if decided == 0:
+            return otherwise
+        if decided == 1:
+            continue
         if condition is None:
             condition = test
         else:

@@ -1,22 +1,25 @@
 """Where the arrays between the steps of a workgroup lie: by thread, in group memory, in a buffer.
 
 An array of which each thread accesses only the elements that it computes is a local array of its
-own. Of the others, those with the most accesses for their size lie in group memory. Invariant: an
-array to which threads add, or whose size is no number, lies in a buffer.
+own. Of the others, those with the most accesses for their size lie in group memory. If a step reads
+the elements beside its own (`group_tiles.py`), each thread also holds its own ones, and the memory
+that all access has only those that other threads read. Invariant: an array to which threads add, or
+whose size is no number, lies in a buffer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
 
 from shaderad.ir import nodes, ops, sizes
 from shaderad.ir.nodes import Expr, Stmt
-from shaderad.ir.sizes import Size
+from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import Type, byte_count
-from shaderad.plan.positions import Position, Positions, add, times
+from shaderad.plan.group_tiles import TileShare, Tiling
+from shaderad.plan.positions import Indices, Position, Positions, add, number, times
 from shaderad.rules import composing as c
 
 WORD_BYTES = 4
@@ -42,27 +45,73 @@ class Use:
     """Its elements; `None` if that is no number."""
     is_copy: bool = False
     """True for a copy that spares reads of another array."""
-    share_count: int | None = None
-    """The elements of each step that accesses the array; `None` before the first."""
+    share_key: Size | Tiling | None = None
+    """Tells which elements of the steps that access the array are a thread's; `None` before the
+    first."""
+    share_count: int = 0
+    """The elements of each such step."""
     turns: int = 0
-    """The elements of one thread in such a step."""
+    """Those of one thread."""
     is_own: bool = True
     """True if threads access only parts of the elements that they compute."""
+    may_be_held: bool = True
+    """True if each element is stored by the thread whose tile has it, in a step for tiles."""
+    are_own_read: bool = False
+    """True if steps for tiles read elements of the thread's tile."""
+    read_locals: set[int] | None = field(default_factory=set[int])
+    """The elements of tiles that other threads read; `None` if these may be any."""
     is_summed: bool = False
     access_count: int = 0
     memory: MemoryKind = MemoryKind.BUFFER
+    is_held: bool = False
+    """True if threads have their elements in local arrays, besides the memory that all access."""
 
     @property
     def thread_count(self) -> int:
         """The elements of one thread."""
         return self.turns * ((self.count or 0) // (self.share_count or 1))
 
-    def note(self, share: Share, times: int, *, is_own: bool) -> None:
+    def note(self, share: Share | TileShare, times: int, *, is_own: bool) -> None:
         """Notes accesses by the threads of a step that runs so many times."""
-        self.is_own &= is_own and self.share_count in (None, share.count)
-        if isinstance(share.count, int):
-            self.share_count, self.turns = share.count, share.turns or 0
-            self.access_count += times * share.count
+        self.is_own &= is_own and self.share_key in (None, share.key)
+        if not isinstance(share.count, int):
+            return
+        is_tile = isinstance(share, TileShare)
+        self.access_count += times * share.count // (share.turns if is_tile else 1)
+        if is_tile or not isinstance(self.share_key, Tiling):
+            self.share_key, self.share_count = share.key, share.count
+            self.turns = share.turns or 0
+
+    def note_write(self, share: Share | TileShare, *, is_own: bool) -> None:
+        """Notes that the threads of a step store elements."""
+        self.may_be_held &= is_own and isinstance(share, TileShare)
+
+    def note_read(self, share: Share | TileShare, local: int | None, *, is_own: bool) -> None:
+        """Notes that the threads of a step read an element.
+
+        `local`: the number of the element in its tile; `None` if that may be any.
+        """
+        if is_own and isinstance(share, TileShare):
+            self.are_own_read = True
+        elif local is None:
+            self.read_locals = None
+        elif self.read_locals is not None:
+            self.read_locals.add(local)
+
+    @property
+    def tiling(self) -> Tiling | None:
+        """The tiles of an array that threads may hold."""
+        key = self.share_key
+        is_alike = self.may_be_held and self.are_own_read
+        return key if is_alike and isinstance(key, Tiling) else None
+
+    @property
+    def packed_count(self) -> int:
+        """Elements in the memory that all threads access, if each holds its own ones."""
+        if self.tiling is None or self.read_locals is None:
+            return self.count or 0
+        parts = (self.count or 0) // max(1, self.share_count)
+        return parts * len(self.read_locals) * self.tiling.tile_count
 
     @property
     def words(self) -> int:
@@ -84,23 +133,23 @@ def decide(uses: Iterable[Use], group_bytes: int) -> None:
     """
     left = {MemoryKind.THREAD: THREAD_WORDS, MemoryKind.GROUP: group_bytes // WORD_BYTES}
     for use in sorted(uses, key=lambda use: -use.worth):
-        for kind, words in _wanted(use).items():
-            if words <= left[kind]:
-                left[kind] -= words
-                use.memory = kind
-                break
-
-
-def _wanted(use: Use) -> dict[MemoryKind, int]:
-    """Better kinds of memory for an array, and the words that it takes there."""
-    wanted: dict[MemoryKind, int] = {}
-    if use.is_summed or not use.count or not use.access_count:
-        return wanted
-    if use.is_own and use.thread_count:
-        wanted[MemoryKind.THREAD] = use.words * use.thread_count
-    if not use.is_copy:
-        wanted[MemoryKind.GROUP] = use.words * use.count
-    return wanted
+        if use.is_summed or not use.count or not use.access_count:
+            continue
+        own_words = use.words * use.thread_count
+        has_room = 0 < own_words <= left[MemoryKind.THREAD]
+        if use.is_own and has_room:
+            left[MemoryKind.THREAD] -= own_words
+            use.memory = MemoryKind.THREAD
+            continue
+        if use.is_copy:
+            continue
+        use.is_held = has_room and use.tiling is not None
+        if use.is_held:
+            left[MemoryKind.THREAD] -= own_words
+        words = use.words * (use.packed_count if use.is_held else use.count)
+        if words <= left[MemoryKind.GROUP]:
+            left[MemoryKind.GROUP] -= words
+            use.memory = MemoryKind.GROUP
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +165,22 @@ class Share:
     """Counts turns, or elements if `turns` is not known; `None` for a single turn."""
     turns: int | None = None
     turn: Position = Position()  # noqa: RUF009, a constant
+
+    @property
+    def key(self) -> Size:
+        """Equal for steps in which elements belong to the same threads."""
+        return self.count
+
+    def own_index(self, at: Indices, shape: Shape, start: Position) -> Position | None:
+        """The index in the thread's local array of an element that it owns; `None` of others.
+
+        Args:
+            at: Its position in an array.
+            shape: The shape of the array.
+            start: What is before the array in its memory.
+        """
+        part = self.part_at(add(start, number(at, shape)))
+        return None if part is None else self.index(part)
 
     def part_at(self, position: Position) -> Position | None:
         """The n for which `position` is the n-th of those that are alike for the share.

@@ -18,10 +18,12 @@ from shaderad.ir.arrays import ArrayType, Value
 from shaderad.ir.nodes import Assign, Expr, If, Stmt
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import FLOAT, INT, Access, scalars
-from shaderad.plan.group_memory import UNDECIDED, Use, counted, decide
-from shaderad.plan.group_writer import THREADS, GroupWriter, NoGroup, Places, Region, cost_of_all
+from shaderad.plan.group_arrays import GroupDecisions, NoGroup, Region
+from shaderad.plan.group_memory import counted, decide
+from shaderad.plan.group_tiles import tiled
+from shaderad.plan.group_writer import THREADS, GroupWriter, Places, cost_of_all
 from shaderad.plan.kernels import IsStored, Writer, write_kernel
-from shaderad.plan.positions import Indices, Position, add, constant, number, times
+from shaderad.plan.positions import Indices, Position, add, constant, times
 from shaderad.plan.reductions import (
     ReduceFields,
     Reduction,
@@ -68,7 +70,7 @@ def group_loop(step: Repeat, is_stored: IsStored, buffer_limit: int) -> GroupLoo
 def _effort(step: Repeat, is_stored: IsStored, buffer_limit: int) -> Effort | None:
     """The work of the kernel for all sizes; `None` where one workgroup cannot run the loop."""
     writer = Writer((sizes.symbol(THREADS),), is_stored, None)
-    group = GroupWriter(writer, is_stored, UNDECIDED)
+    group = GroupWriter(writer, is_stored, GroupDecisions())
     try:
         _Group(group).outer_loop(step, _results(step))
     except NoGroup:
@@ -88,16 +90,23 @@ def _kernel(
         known: Symbols of sizes that are numbers in the kernel; its threads among them.
         group_bytes: The memory that a group has for arrays between steps.
     """
-    results, uses = _results(step), dict[str, Use]()
+    results, decisions = _results(step), None
+
+    def written(writer: Writer, decisions: GroupDecisions) -> GroupWriter:
+        group = GroupWriter(writer, is_stored, decisions)
+        _Group(group).outer_loop(step, results)
+        return group
 
     def body(writer: Writer) -> Sequence[Stmt]:
-        nonlocal uses
-        group = GroupWriter(writer, is_stored, uses)
-        _Group(group).outer_loop(step, results)
-        if not uses:
-            uses = group.uses
-            decide(uses.values(), group_bytes)
-        return group.finished()
+        nonlocal decisions
+        if decisions is None:
+            group = written(writer, GroupDecisions())
+            tiles = tiled(group.facts, known[THREADS])
+            if tiles is not None:
+                group = written(writer, GroupDecisions(tiled=tiles))
+            decide(group.arrays.uses.values(), group_bytes)
+            decisions = GroupDecisions(group.arrays.uses, tiles)
+        return written(writer, decisions).finished()
 
     outputs = [(name, v, Access.OUT) for v, name in results.items()]
     return RunGroup(
@@ -191,7 +200,7 @@ class _Group:
     def _carry(self, v: Value, first: Value, result: Value, side: nodes.Var) -> Region:
         """Gives a carry an array of two halves; returns the one that an iteration writes."""
         writer, size = self._writer, sizes.product(result.shape)
-        array = writer.scratch(result.element, sizes.multiply(2, size)).array
+        array = writer.arrays.scratch(result.element, sizes.multiply(2, size)).array
         writer.copy(first, Region(array))
         now = times(self._positions.of(side), size)
         writer.place_of |= dict.fromkeys((v, result), Region(array, now, "now"))
@@ -204,7 +213,7 @@ class _Group:
         for row in step.rows:
             array = array_by_rows.get(row.target, "")
             if not array:
-                place = writer.scratch(row.target.element, sizes.product(row.target.shape))
+                place = writer.arrays.scratch(row.target.element, sizes.product(row.target.shape))
                 writer.place_of[row.target] = place
                 array = place.array
             start = times(iteration, sizes.product(row.row.shape))
@@ -219,6 +228,8 @@ class _Group:
         for v, place in carries:
             if writer.place_of[v] != place:
                 writer.copy(v, place)
+        for _, place in carries:
+            writer.body += writer.arrays.next_is_now(place.array)
         writer.meet()
 
     def _copy_rows(self, values: Iterable[Value]) -> None:
@@ -256,7 +267,7 @@ class _Group:
         if not isinstance(node, arrays.ScatterAdd) or not is_float:
             raise NoGroup
         base = node.operands[0]
-        sums = writer.scratch(result.element, sizes.product(base.shape))
+        sums = writer.arrays.scratch(result.element, sizes.product(base.shape))
 
         def fill(at: Indices) -> list[Stmt]:
             places = {base: [sums]}
@@ -277,7 +288,7 @@ class _Group:
             for start in range(0, len(written.values), width):
                 value, *found = written.values[start : start + width]
                 inner = (*map(self._positions.of, found), *at[count:])
-                place = writer.sum_index(sums, number(inner, base.shape))
+                place = writer.arrays.sum_index(sums, base.shape, inner)
                 adding = nodes.Accumulate(buffer=sums.array, indices=(place,), value=value)
                 body.append(guarded(self._positions.size, found, base.shape, adding))
             return body

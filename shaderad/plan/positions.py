@@ -72,6 +72,7 @@ class Positions:
         self._expr_by_position: dict[Position, Expr] = {}
         self._name_by_size: dict[Size, str] = {}
         self._asked: set[int] = set()
+        self._limits_by_base: dict[int, tuple[int, int]] = {}
         self._expr_by_symbol: dict[str, Expr] = {}
 
     def define(self, symbol: str, value: Expr) -> None:
@@ -95,6 +96,23 @@ class Positions:
         if number == len(self._bases):
             self._bases.append(base)
         return Position(0, ((number, 1),))
+
+    def limit(self, base: Position, low: int, high: int) -> Position:
+        """Notes the least and greatest value of a base from now on; returns it."""
+        ((number, _),) = base.terms
+        self._limits_by_base[number] = low, high
+        return base
+
+    def limits(self, position: Position) -> tuple[int, int] | None:
+        """The least and greatest value of a position; `None` where they are not known."""
+        position = self.at_known(position)
+        low = high = position.constant
+        for base, factor in position.terms:
+            if base not in self._limits_by_base or not isinstance(factor, int):
+                return None
+            ends = sorted(factor * end for end in self._limits_by_base[base])
+            low, high = sizes.add(low, ends[0]), sizes.add(high, ends[1])
+        return (low, high) if isinstance(low, int) and isinstance(high, int) else None
 
     def size(self, size: Size) -> Expr:
         """A size as an int expression: a constant or a uniform."""

@@ -137,7 +137,9 @@ class _Writer:
 
 
 def _is_cheap(part: Expr) -> bool:
-    """True if writing it twice is no more than naming it."""
+    """True if writing it twice is no more than naming it, or a name would not say what it says."""
+    if isinstance(part, nodes.KnownNumber):
+        return True
     return isinstance(part, nodes.Field | nodes.Swizzle) and isinstance(part.value, Var)
 
 
