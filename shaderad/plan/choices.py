@@ -85,7 +85,7 @@ class PlanChoices:
         return Decision(inside.numbers, make)
 
     def _inside(self, plan: Plan) -> Decision[Plan]:
-        """Of a plan that may be the body of a loop, where a fill takes longer than a dispatch."""
+        """`decided` without fills, which take longer than a dispatch in the body of a loop."""
         steps = [*map(self._of_step, plan.steps)]
         return Decision(
             tuple(number for step in steps for number in step.numbers),

@@ -51,7 +51,7 @@ class Use:
     share_count: int = 0
     """The elements of each such step."""
     turns: int = 0
-    """Those of one thread."""
+    """The number of elements of each thread."""
     is_own: bool = True
     """True if threads access only parts of the elements that they compute."""
     may_be_held: bool = True

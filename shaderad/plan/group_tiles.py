@@ -140,7 +140,7 @@ class StepFacts:
 
     shape: Shape
     cost: int
-    """Of an element, in additions."""
+    """The cost of an element, in additions."""
     times: int
     shifts: frozenset[int]
     """The axes along which it reads elements beside its own."""

@@ -33,7 +33,7 @@ _known: ContextVar[FlatAt | None] = ContextVar("shaderad_torch_known", default=N
 Noted = tuple[Structure, tuple[int, ...], tuple[float, ...]]
 """The structure of a result, and the numbers in it."""
 latest: ContextVar[Noted] = ContextVar("shaderad_torch_latest")
-"""That of the latest call: operators give nothing but tensors."""
+"""How the latest result is structured: operators return tensors alone."""
 
 
 def noted(result: Result) -> Noted:

@@ -171,7 +171,7 @@ class Pulled(Flat):
         return at.pull([next(rest) if one else None for one in asked.given], asked.wanted)
 
     def wanted(self, form: int) -> tuple[bool, ...]:
-        """Which tensors have a gradient among the results."""
+        """Finds the tensors among the results that have a gradient."""
         return self.forms[form].wanted
 
     def typed(self, form: int, given: Given) -> Typed:
