@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import fields, replace
+from functools import cache
 from typing import Any, TypeVar, cast
 
 from shaderad.ir import nodes
@@ -24,14 +25,19 @@ _BLOCKS = ("then", "otherwise", "body")
 
 def children(node: Expr | Stmt) -> Iterator[Expr]:
     """The expressions directly inside a node, in order, without those of nested statements."""
-    for f in fields(node):
-        value: Any = getattr(node, f.name)
+    for name in _field_names(type(node)):
+        value: Any = getattr(node, name)
         if isinstance(value, Expr):
             yield value
         elif isinstance(value, tuple):
             for item in cast("tuple[Any, ...]", value):
                 if isinstance(item, Expr | nodes.ElementStep):
                     yield item.index if isinstance(item, nodes.ElementStep) else item
+
+
+@cache
+def _field_names(node: type[Expr | Stmt]) -> tuple[str, ...]:
+    return tuple(f.name for f in fields(node))
 
 
 def indices(path: Iterable[Step]) -> list[Expr]:

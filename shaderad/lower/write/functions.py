@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -48,13 +49,14 @@ class FunctionWriter(BodyWriter):
     def block(self, body: tuple[nodes.Stmt, ...]) -> None:
         """Writes statements; declares each local in the innermost block that has all its uses."""
         mentioned = [_mentions(s) for s in body]
-        for position, s in enumerate(body):
+        count_by_name = Counter(name for names in mentioned for name in names)
+        for s, names in zip(body, mentioned, strict=True):
             self.piece.span = s.span if s.span.line else self.piece.span
+            inner = _names_inside_one_block(s)
             for name in self.types:
-                if name not in mentioned[position] or name in self.declared:
+                if name not in names or name in self.declared:
                     continue
-                elsewhere = any(name in m for k, m in enumerate(mentioned) if k != position)
-                if elsewhere or not _is_inside_one_block(s, name):
+                if count_by_name[name] > 1 or name not in inner:
                     self._write_declaration(name, s)
             self.statement(s)
 
@@ -87,16 +89,17 @@ def _mentions(s: nodes.Stmt) -> set[str]:
     return ((reads((s,)) | writes((s,))) - variables).union(exits)
 
 
-def _is_inside_one_block(s: nodes.Stmt, name: str) -> bool:
-    """True if all uses of `name` in `s` are inside one of its blocks."""
+def _names_inside_one_block(s: nodes.Stmt) -> set[str]:
+    """The names all whose uses in `s` are inside one of its blocks."""
     if not isinstance(s, nodes.If | nodes.For | nodes.While):
-        return False
-    if name in reads(nodes.Evaluate(call=e) for e in children(s)):
-        return False
-    if isinstance(s, nodes.If):
-        return sum(any(name in _mentions(t) for t in b) for b in blocks(s)) == 1
-    # An iteration that reads the name before it assigns it needs the value of an earlier one.
-    return name not in s.exits and name not in live_before(s.body, frozenset())
+        return set()
+    names, *others = [set[str]().union(*map(_mentions, block)) for block in blocks(s)]
+    for other in others:
+        names ^= other
+    if not isinstance(s, nodes.If):
+        # An iteration that reads a name before it assigns it needs the value of an earlier one.
+        names -= live_before(s.body, frozenset()).union(s.exits)
+    return names - reads(nodes.Evaluate(call=e) for e in children(s))
 
 
 def write_function(module: Module, f: nodes.Function, name: str) -> Piece:
