@@ -22,10 +22,11 @@ Step = Callable[[], None]
 
 @dataclass(frozen=True)
 class Bound:
-    """One dispatch of the programs that shaderad made, with native buffers by slot."""
+    """One dispatch of the programs that shaderad made, with native buffers."""
 
     pipeline: Any
-    buffers: dict[int, Any]
+    buffers: list[Any]
+    """In the order of ``pipeline.storage_slots``."""
     words: bytes
     groups: tuple[int, int, int]
 
@@ -47,9 +48,9 @@ def framed(plan: Prepared, inputs: Sequence[Any]) -> list[Any]:
 
 
 def bound(dispatch: Dispatch, frame: Sequence[Any]) -> Bound:
-    found = {slot: frame[number].native for slot, number in dispatch.places}
-    found.update((slot, buffer.native) for slot, buffer in dispatch.own)
-    return Bound(dispatch.pipeline, found, dispatch.words, dispatch.groups)
+    buffers = [frame[one] if isinstance(one, int) else one for one in dispatch.places]
+    native = [buffer.native for buffer in buffers]
+    return Bound(dispatch.pipeline, native, dispatch.words, dispatch.groups)
 
 
 def recorded(device: sad.Device, zeroed: Sequence[Any], dispatches: Sequence[Bound]) -> Step:
@@ -70,7 +71,8 @@ def wgpu_step(device: Any, zeroed: Sequence[Any], dispatches: Sequence[Bound]) -
     recorded: list[tuple[Any, Any, list[int], tuple[int, int, int]]] = []
     for k, one in enumerate(dispatches):
         slot = one.pipeline.uniform_slot
-        resources = {k: {"buffer": buffer} for k, buffer in one.buffers.items()}
+        by_slot = zip(one.pipeline.storage_slots, one.buffers, strict=True)
+        resources = {k: {"buffer": buffer} for k, buffer in by_slot}
         if slot is not None:
             device.queue.write_buffer(page, stride * k, one.words)
             resources[slot] = {"buffer": page, "offset": 0, "size": one.pipeline.uniform_bytes}
@@ -101,7 +103,7 @@ def slangpy_step(device: Any, zeroed: Sequence[Any], dispatches: Sequence[Bound]
 
     recorded: list[tuple[Any, list[tuple[int, Any]], Any, Any]] = []
     for one in dispatches:
-        fields = [(field, one.buffers[slot]) for slot, field in one.pipeline.storage_fields]
+        fields = [*zip(one.pipeline.storage_fields, one.buffers, strict=True)]
         words = np.frombuffer(bytearray(one.words), np.uint8)
         recorded.append((one.pipeline, fields, words, spy.uint3(*one.groups)))
 
