@@ -50,7 +50,7 @@ class KernelFunction(UserKernel):
         self._variants: Variants[Kernel] = Variants()
 
     @api_boundary
-    def __call__(self, *args: object, **kwargs: object) -> object:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """Runs the kernel over ``dim``; returns the written arrays.
 
         See `shaderad.functions.run_kernel.call_kernel` for arguments and errors.
@@ -92,7 +92,7 @@ class CallableFunction(UserFunction):
     """A function for kernels that Python may call, too."""
 
     @api_boundary
-    def __call__(self, *args: object, **kwargs: object) -> object:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """The function on numbers, vectors and structs, in double precision.
 
         See `shaderad.functions.numbers.call_function` for arguments and errors.

@@ -28,4 +28,21 @@ MESSAGES: dict[str, Message] = {
         help="write numbers of the Python program: the axes of `w` say how many spatial axes "
         "there are",
     ),
+    "SR0805": _shape(
+        "`values` of `interpolate` have shape {shape}",
+        help="give an array of shape [vertices], or [views, vertices] for fragments of several "
+        "views; `sad.array(values, dtype=float3)` makes vectors of rows",
+    ),
+    "SR0806": _shape(
+        "`size` of `rasterize` is (height, width), at most {limit} each, and is `{found}`",
+        help="write a tuple of two whole numbers or sizes, in pixels",
+    ),
+    "SR0807": _shape(
+        "`clip` of `rasterize` has shape {shape}",
+        help="give `float4` of shape [vertices], or [views, vertices] for several pictures",
+    ),
+    "SR0808": _shape(
+        "`color` of `antialias` has shape {shape}, and the fragments {of}",
+        help="give a picture of the shape of the fragments, or with one axis more, of channels",
+    ),
 }

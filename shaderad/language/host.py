@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from types import FunctionType
-from typing import cast
+from typing import Any, cast
 
 from shaderad.diagnostics import Span, error
 from shaderad.diagnostics.tracebacks import api_boundary
@@ -99,7 +99,7 @@ class UserFunction(PythonFunction, ABC):
         self.forward: DerivativeFunction | None = None
 
     @abstractmethod
-    def __call__(self, *args: object, **kwargs: object) -> object:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """The function on values of Python."""
 
     @api_boundary

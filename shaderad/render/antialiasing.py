@@ -1,0 +1,92 @@
+"""Pictures with hard outlines -> pictures whose outlines have coverage, and so derivatives.
+
+Between two neighbouring pixels that show different triangles, the nearer triangle ends. Where it
+ends at a silhouette, one of the two pixels is covered by both in part, and their colours mix by the
+place where the line between the centres crosses the edge. That place moves with the vertices.
+
+Source: Laine et al., *Modular primitives for high-performance differentiable rendering*, SIGGRAPH
+Asia 2020, section 3.6.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import shaderad as sad
+from shaderad.device.lines import user_span
+from shaderad.diagnostics import error
+from shaderad.functions.array_function import array_function
+from shaderad.functions.elements import as_array, as_floats, conform
+from shaderad.ir.types import FLOAT, INT, Vector
+from shaderad.render.kernels.silhouettes import find_mates, find_outlines, find_shares
+from shaderad.render.rasterization import Fragments
+from shaderad.trace.primitives import known_shape
+
+__all__ = ["antialias"]
+
+
+def mates_of(triangles: Any) -> Any:
+    """For each side, ``3 t + k`` across from corner k of triangle t, the side it lies along."""
+    i = triangles
+    starts, ends = sad.stack([i.y, i.z, i.x], axis=1), sad.stack([i.z, i.x, i.y], axis=1)
+    low, high = (sad.reshape(f(starts, ends), -1) for f in (sad.min, sad.max))
+    by_high = sad.argsort(high)
+    order = by_high[sad.argsort(low[by_high])]
+    return find_mates(low, high, order, dim=order.shape[0])
+
+
+@array_function
+def antialias(color: Any, fragments: Any, clip: Any, triangles: Any) -> sad.Array:
+    """A picture with analytic coverage at silhouettes, and so with derivatives by positions there.
+
+    Where a silhouette crosses the line between the centres of two neighbouring pixels at the share
+    s of the way, from the first to the second, the second pixel takes on ``s - 1/2`` of the
+    difference to the first one, or the first ``1/2 - s`` of the difference to the second.
+
+    Args:
+        color: The picture: floats or float vectors in the shape of the fragments, or with an axis
+            more, of channels.
+        fragments: What `rasterize` returned for `clip` and `triangles`.
+        clip: ``float4`` of shape [vertices] or [views, vertices].
+        triangles: ``int3`` of shape [triangles]. An edge that two of them share is a silhouette
+            where one of the two is seen from the front, the other from behind; any other edge is
+            one always.
+
+    Returns:
+        The picture, like `color`.
+
+    Raises:
+        ShapeError: SR0330 for other elements, SR0808 for a picture of another shape.
+
+    Differentiable in `color` and `clip`; which silhouettes lie between which pixels is constant.
+
+    Source: Laine et al., *Modular primitives for high-performance differentiable rendering*,
+    SIGGRAPH Asia 2020, section 3.6.
+    """
+    color = as_floats(as_array(color))
+    clip = conform(clip, Vector(FLOAT, 4), "clip")
+    triangles = conform(triangles, Vector(INT, 3), "triangles")
+    fragments = Fragments(*fragments)
+    pictured = color.extents[: len(fragments.face.shape)]
+    if pictured != fragments.face.extents or len(color.extents) > len(pictured) + 1:
+        shapes = {"shape": known_shape(color.extents), "of": known_shape(fragments.face.extents)}
+        raise error("SR0808", user_span(), **shapes)
+    face, depth = fragments.face, sad.detach(fragments.depth)
+    has_views = len(face.shape) == 3
+    views = clip if has_views else clip[None]
+    if not has_views:
+        face, depth = face[None], depth[None]
+    mates, axis = mates_of(triangles), 1 if has_views else 0
+    result = color
+    for down in (0, 1):
+        outline = find_outlines(
+            sad.detach(views), triangles, mates, face, depth, down, bounds="unchecked"
+        )
+        share = find_shares(views, outline, down, bounds="unchecked")
+        share, along = share if has_views else share[0], axis + 1 - down
+        if len(color.shape) > len(share.shape):
+            share = share[..., None]
+        from_next, from_last = sad.relu(-share), sad.roll(sad.relu(share), 1, axis=along)
+        result = result + from_next * (sad.roll(color, -1, axis=along) - color)
+        result = result + from_last * (sad.roll(color, 1, axis=along) - color)
+    return result

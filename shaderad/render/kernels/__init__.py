@@ -1,0 +1,1 @@
+"""The kernels of the rendering kit, in the kernel language."""

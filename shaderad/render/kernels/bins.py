@@ -1,0 +1,173 @@
+"""Triangles in clip space -> for each cell of a picture, the triangles that may show in it.
+
+Cells are squares of pixels, on `LEVEL_COUNT` levels: those of level 0 have `CELL` pixels along an
+edge, those of the next level twice as many. A triangle stands in the cells that its bounding box
+touches on the finest level where these are at most two by two: at most four pairs of a cell and a
+triangle, whatever its size, and all sizes follow from the number of triangles and the picture. A
+stable sort brings the pairs of a cell together.
+"""
+
+from __future__ import annotations
+
+import shaderad as sad
+from shaderad import float2, float4, int2, int3, int4
+
+CELL = 8
+LEVEL_COUNT = 16
+LARGEST = 2 * CELL << (LEVEL_COUNT - 1)
+"""Pixels along an edge of a picture, at most: two by two cells of the last level."""
+
+
+@sad.struct
+class Box:
+    """Pixels that a triangle may cover, from `low` to `high`, both included."""
+
+    low: int2
+    high: int2
+
+
+@sad.function
+def is_finite(v: float4) -> bool:
+    return sad.all(sad.isfinite(v))
+
+
+@sad.function
+def may_show(a: float4, b: float4, c: float4) -> bool:
+    """False for a triangle behind the eye, before the near plane or beyond the far plane."""
+    finite = is_finite(a) and is_finite(b) and is_finite(c)
+    before_eye = a.w > 0.0 or b.w > 0.0 or c.w > 0.0
+    behind_near = a.z >= 0.0 or b.z >= 0.0 or c.z >= 0.0
+    before_far = a.z <= a.w or b.z <= b.w or c.z <= c.w
+    return finite and before_eye and behind_near and before_far
+
+
+@sad.function
+def reach(v: float4, size: float2, slack: float, box: Box) -> Box:
+    """`box` with the pixels around a point before the eye; all pixels for one behind it."""
+    last = int2(size) - 1
+    if v.w <= 0.0:
+        return Box(int2(0), last)
+    # Row 0 is at the top, where clip space has y = w.
+    at = (float2(v.x, -v.y) / v.w * 0.5 + 0.5) * size - 0.5
+    margin = 1.0 / 64.0 + slack / v.w * size.x
+    low = int2(sad.clamp(sad.ceil(at - margin), float2(0.0), size))
+    high = int2(sad.clamp(sad.floor(at + margin), float2(-1.0), size - 1.0))
+    return Box(sad.min(box.low, low), sad.max(box.high, high))
+
+
+@sad.function
+def reach_of_edge(a: float4, b: float4, size: float2, box: Box) -> Box:
+    """`box` with the first end of an edge and its crossing of the near plane, z = 0."""
+    if a.z >= 0.0:
+        box = reach(a, size, 0.0, box)
+    if (a.z >= 0.0) != (b.z >= 0.0):
+        crossing = a + (b - a) * (a.z / (a.z - b.z))
+        rounding = 1e-6 * (sad.length(a) + sad.length(b))
+        box = reach(crossing, size, rounding, box)
+    return box
+
+
+@sad.function
+def is_before(a: float4, b: float4) -> bool:
+    """Orders points: those before the eye first, of two the upper, of two at one height the right.
+
+    An edge function is evaluated from the first end to the second, for both of the triangles that
+    share the edge, so that both get the same float. Where it is 0 the pixel belongs to the triangle
+    below or to the right, which is the top-left rule.
+    """
+    if (a.w > 0.0) != (b.w > 0.0):
+        return a.w > 0.0
+    if a.w > 0.0 and a.y / a.w != b.y / b.w:
+        return a.y / a.w > b.y / b.w
+    if a.w > 0.0 and a.x / a.w != b.x / b.w:
+        return a.x / a.w > b.x / b.w
+    if a.w != b.w:
+        return a.w > b.w
+    return a.y > b.y if a.y != b.y else a.x > b.x
+
+
+@sad.function
+def in_order(i: int3, a: float4, b: float4, c: float4) -> int3:
+    """The corners `i`, which are at a, b and c, by `is_before`."""
+    ab, bc, ac = is_before(a, b), is_before(b, c), is_before(a, c)
+    if ab:
+        if bc:
+            return i
+        return i.xzy if ac else i.zxy
+    if ac:
+        return i.yxz
+    return i.yzx if bc else i.zyx
+
+
+@sad.function
+def cells_of(box: Box, size: int2, nowhere: int) -> int4:
+    """Up to four cells that cover `box`, on the finest level where so few do."""
+    edge, level_start = CELL, 0
+    for _ in range(LEVEL_COUNT):
+        low, high = box.low // edge, box.high // edge
+        across = (size.x + edge - 1) // edge
+        if high.x - low.x <= 1 and high.y - low.y <= 1:
+            break
+        level_start += across * ((size.y + edge - 1) // edge)
+        edge *= 2
+    low, high = box.low // edge, box.high // edge
+    across = (size.x + edge - 1) // edge
+    corner = level_start + low.y * across + low.x
+    wide, tall = high.x > low.x, high.y > low.y
+    return int4(
+        corner,
+        corner + 1 if wide else nowhere,
+        corner + across if tall else nowhere,
+        corner + across + 1 if wide and tall else nowhere,
+    )
+
+
+@sad.kernel
+def bin_triangles(
+    view: sad.Index,
+    t: sad.Index,
+    clip: sad.In[float4, 2],
+    triangles: sad.In[int3],
+    size: int2,
+    cell_count: int,
+    cells: sad.Out[int4, 2],
+    corners: sad.Out[int3, 2],
+):
+    """The cells of a triangle, `cell_count` times the views for none, and its corners in order."""
+    nowhere = cell_count * clip.shape[0]
+    cells[view, t] = int4(nowhere)
+    i, n = triangles[t], clip.shape[1]
+    if sad.min(i.x, sad.min(i.y, i.z)) >= 0 and sad.max(i.x, sad.max(i.y, i.z)) < n:
+        a, b, c = clip[view, i.x], clip[view, i.y], clip[view, i.z]
+        box = Box(size, int2(-1))
+        if may_show(a, b, c):
+            pixels = float2(size)
+            box = reach_of_edge(a, b, pixels, box)
+            box = reach_of_edge(b, c, pixels, box)
+            box = reach_of_edge(c, a, pixels, box)
+        if box.low.x <= box.high.x and box.low.y <= box.high.y:
+            first_cell = view * cell_count
+            cells[view, t] = sad.min(first_cell + cells_of(box, size, nowhere), nowhere)
+        corners[view, t] = in_order(i, a, b, c)
+
+
+@sad.kernel
+def find_levels(
+    view: sad.Index,
+    row: sad.Index,
+    column: sad.Index,
+    first: sad.In[int],
+    size: int2,
+    cell_count: int,
+    levels: sad.Out[int, 3],
+):
+    """By cell of level 0: a bit for each level whose cell there has triangles."""
+    across, down = (size.x + CELL - 1) // CELL, (size.y + CELL - 1) // CELL
+    y, x, start, found = row, column, view * cell_count, 0
+    for level in range(LEVEL_COUNT):
+        cell = start + y * across + x
+        if first[cell + 1] > first[cell]:
+            found |= 1 << level
+        start += across * down
+        across, down, y, x = (across + 1) >> 1, (down + 1) >> 1, y >> 1, x >> 1
+    levels[view, row, column] = found

@@ -1,0 +1,79 @@
+"""Positions and triangles -> normals and Laplacians at the vertices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import shaderad as sad
+from shaderad import float3
+from shaderad.functions.array_function import array_function
+from shaderad.functions.elements import as_array, conform
+from shaderad.ir.types import FLOAT, INT, Vector
+
+__all__ = ["laplacian", "normals"]
+
+
+@array_function
+def normals(positions: Any, triangles: Any) -> sad.Array:
+    """Unit normals at the vertices: those of the triangles around, weighted by area.
+
+    ``normalize(sum of cross(b - a, c - a))`` over the triangles (a, b, c) at a vertex, which point
+    to where these turn to the left.
+
+    Args:
+        positions: ``float3`` of shape [vertices].
+        triangles: ``int3`` of shape [triangles], positions in `positions`.
+
+    Returns:
+        ``float3`` of shape [vertices]; 0 where no triangle is, or all have no area.
+
+    Raises:
+        ShapeError: SR0330 for other elements.
+        BoundsError: SR0611, where an index is out of range.
+
+    Differentiable in `positions`; 0 where the normal is 0.
+
+    Source: Max, *Weights for computing vertex normals from facet normals*, Journal of Graphics
+    Tools 4 (1999).
+    """
+    positions = conform(positions, Vector(FLOAT, 3), "positions")
+    i = conform(triangles, Vector(INT, 3), "triangles")
+    a, b, c = positions[i.x], positions[i.y], positions[i.z]
+    across = sad.cross(b - a, c - a)
+    summed = sad.zeros(positions.shape, float3)
+    for corner in (i.x, i.y, i.z):
+        summed = sad.scatter_add(summed, corner, across)
+    return sad.normalize(summed)
+
+
+@array_function
+def laplacian(positions: Any, triangles: Any) -> sad.Array:
+    """From each vertex to the mean of its neighbours: the uniform Laplacian of a mesh.
+
+    The mean is over the other corners of the triangles at the vertex; inside of a mesh each
+    neighbour is counted twice, at a border some once.
+
+    Args:
+        positions: Float vectors of shape [vertices].
+        triangles: ``int3`` of shape [triangles], positions in `positions`.
+
+    Returns:
+        An array like `positions`; 0 where no triangle is.
+
+    Raises:
+        ShapeError: SR0330 for other elements.
+        BoundsError: SR0611, where an index is out of range.
+
+    Differentiable in `positions`.
+    """
+    positions = as_array(positions)
+    i = conform(triangles, Vector(INT, 3), "triangles")
+    corners = (i.x, i.y, i.z)
+    total = positions[i.x] + positions[i.y] + positions[i.z]
+    summed = sad.zeros(positions.shape, positions.dtype)
+    count = sad.zeros(positions.shape)
+    for corner in corners:
+        summed = sad.scatter_add(summed, corner, total - positions[corner])
+        count = sad.scatter_add(count, corner, sad.full(corner.shape, 2.0))
+    to_mean = summed / sad.max(count, 1.0) - positions
+    return sad.where(count > 0.0, to_mean, sad.zeros(positions.shape, positions.dtype))

@@ -1,0 +1,184 @@
+"""Triangles in clip space -> what each pixel shows of them, and of values at their vertices.
+
+A pixel looks through the triangles of its cells on all levels (`kernels/bins.py`) and keeps the
+nearest. Then a second kernel, which has derivatives, computes where on its triangle the pixel is.
+
+Sources: Olano, Greer, *Triangle scan conversion using 2D homogeneous coordinates*, Graphics
+Hardware 1997; Laine et al., *Modular primitives for high-performance differentiable rendering*,
+SIGGRAPH Asia 2020.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import shaderad as sad
+from shaderad import int2
+from shaderad.arrays.traced_sizes import shape_of
+from shaderad.device.lines import user_span
+from shaderad.diagnostics import error
+from shaderad.functions.array_function import array_function
+from shaderad.functions.elements import as_array, as_floats, conform
+from shaderad.ir.types import FLOAT, INT, Vector
+from shaderad.render.kernels.bins import (
+    CELL,
+    LARGEST,
+    LEVEL_COUNT,
+    bin_triangles,
+    find_levels,
+)
+from shaderad.render.kernels.fragments import locate, pick
+from shaderad.trace.primitives import known_shape
+
+__all__ = ["Fragments", "interpolate", "rasterize"]
+
+
+class Fragments(NamedTuple):
+    """What the pixels of a picture show, in arrays of its shape."""
+
+    face: sad.Array
+    uv: sad.Array
+    depth: sad.Array
+    uv_dx: sad.Array
+    uv_dy: sad.Array
+
+
+class Bins(NamedTuple):
+    """The triangles of each cell, one cell after the other."""
+
+    corners: sad.Array
+    """By view and triangle: its vertices in the order of `is_before`."""
+    levels: sad.Array
+    """By view and cell of level 0: a bit for each level whose cell there has triangles."""
+    first: sad.Array
+    """By cell and one more: the position in `triangles` of its first."""
+    triangles: sad.Array
+
+
+def cell_count_of(height: Any, width: Any) -> Any:
+    """How many cells a picture has, on all levels."""
+    edges = [CELL << level for level in range(LEVEL_COUNT)]
+    return sum(((height + e - 1) // e) * ((width + e - 1) // e) for e in edges)
+
+
+def bins_of(clip: Any, triangles: Any, height: Any, width: Any) -> Bins:
+    """The bins of all views."""
+    views, count = clip.shape[0], triangles.shape[0]
+    cell_count = cell_count_of(height, width)
+    size = int2(width, height)
+    cells, corners = bin_triangles(clip, triangles, size, cell_count, dim=(views, count))
+    keys = sad.reshape(sad.stack([cells.x, cells.y, cells.z, cells.w], axis=2), -1)
+    counts = sad.scatter_add(sad.zeros(cell_count * views + 1, int), keys, sad.full(keys.shape, 1))
+    first = sad.cumsum(counts) - counts
+    dim = (views, (height + CELL - 1) // CELL, (width + CELL - 1) // CELL)
+    levels = find_levels(first, size, cell_count, dim=dim)
+    return Bins(corners, levels, first, sad.argsort(keys) // 4)
+
+
+@array_function
+def rasterize(clip: Any, triangles: Any, size: Any) -> Fragments:
+    """What each pixel of a picture shows of triangles in clip space.
+
+    The centre of a pixel is covered where its edge functions, evaluated in homogeneous coordinates,
+    have one sign; a centre on an edge belongs to the triangle below or to the right of it. Of the
+    triangles that cover a centre, the nearest shows, of several the first. Both sides of a triangle
+    are drawn, and what lies outside of ``0 <= z <= w`` is not.
+
+    Args:
+        clip: ``float4`` of shape [vertices] or [views, vertices]: clip space, y up.
+        triangles: ``int3`` of shape [triangles], positions in `clip`. A triangle with an index out
+            of range, or a vertex that is not finite, is not drawn.
+        size: (height, width) in pixels, at most 524,288 each.
+
+    Returns:
+        The fragments, of shape `size` or (views, height, width).
+
+    Raises:
+        ShapeError: SR0330 for other elements, SR0370, SR0371 and SR0806 for another size, SR0807
+            for another shape of `clip`.
+
+    Differentiable: `uv`, `depth`, `uv_dx` and `uv_dy` by `clip`; `face` is constant. Edges of what
+    is covered have no derivative here: see `antialias`.
+
+    Source: Olano, Greer, *Triangle scan conversion using 2D homogeneous coordinates*, Graphics
+    Hardware 1997.
+    """
+    clip = conform(clip, Vector(FLOAT, 4), "clip")
+    triangles = conform(triangles, Vector(INT, 3), "triangles")
+    if len(clip.shape) not in (1, 2):
+        raise error("SR0807", user_span(), shape=known_shape(clip.value.shape))
+    height, width = _checked_size(size)
+    views = clip if len(clip.shape) == 2 else clip[None]
+    count = views.shape[0]
+    bins = bins_of(sad.detach(views), triangles, height, width)
+    face = pick(
+        sad.detach(views), *bins, int2(width, height), cell_count_of(height, width),
+        dim=(count, height, (width + CELL - 1) // CELL),
+        shapes={"face": (count, height, width)}, bounds="unchecked",
+    )  # fmt: skip
+    parts = (face, *locate(views, triangles, face, bounds="unchecked"))
+    return Fragments(*(parts if len(clip.shape) == 2 else (part[0] for part in parts)))
+
+
+@array_function
+def interpolate(values: Any, triangles: Any, fragments: Any, footprint: bool = False) -> Any:
+    """Values at the vertices, where the pixels see them: perspective-correct.
+
+    ``(1 - u - v) a + u b + v c`` for the values a, b, c at the corners of the face.
+
+    Args:
+        values: Floats or float vectors of shape [vertices] or [views, vertices].
+        triangles: The ``int3`` that were drawn.
+        fragments: What `rasterize` returned.
+        footprint: Also gives how far the values differ from pixel to pixel.
+
+    Returns:
+        The values in the shape of the fragments, 0 where no triangle shows. With `footprint`,
+        ``(values, (d_dx, d_dy))``: their derivatives by the position in the picture, a pixel to the
+        right and down.
+
+    Raises:
+        ShapeError: SR0330 for other elements.
+
+    Differentiable in `values` and in the fragments, through which positions have derivatives.
+    """
+    fragments = Fragments(*fragments)
+    values = _attributes(values, has_views=len(fragments.face.shape) == 3)
+    i = conform(triangles, Vector(INT, 3), "triangles")
+    shown = fragments.face >= 0
+    corners = i[sad.max(fragments.face, 0)]
+    a, b, c = (_at_corners(values, corner) for corner in (corners.x, corners.y, corners.z))
+    zero = sad.zeros(fragments.face.shape, values.dtype)
+
+    def weighted(weights: Any) -> Any:
+        return sad.where(shown, weights.x * (b - a) + weights.y * (c - a), zero)
+
+    result = sad.where(shown, a, zero) + weighted(fragments.uv)
+    if not footprint:
+        return result
+    return result, (weighted(fragments.uv_dx), weighted(fragments.uv_dy))
+
+
+def _checked_size(size: Any) -> tuple[Any, Any]:
+    """The height and width of a picture."""
+    extents = shape_of(size, "size")
+    if len(extents) != 2 or any(isinstance(n, int) and n > LARGEST for n in extents):
+        raise error("SR0806", user_span(), found=repr(size), limit=f"{LARGEST:,}")
+    return size[0], size[1]
+
+
+def _attributes(values: Any, *, has_views: bool) -> Any:
+    """Values at the vertices as an array of floats or float vectors."""
+    values = as_floats(as_array(values))
+    rank, limit = len(values.shape), 2 if has_views else 1
+    if not 0 < rank <= limit:
+        raise error("SR0805", user_span(), shape=known_shape(values.value.shape))
+    return values
+
+
+def _at_corners(values: Any, corner: Any) -> Any:
+    """The values at one corner of the face of each pixel."""
+    if len(values.shape) == 1:
+        return values[corner]
+    views, count = values.shape
+    return sad.reshape(values, -1)[sad.iota(views)[:, None, None] * count + corner]
