@@ -112,7 +112,7 @@ def test_translated_rectangle_changes_each_pixel_as_exact_coverage_does(
     # The error and thresholds of Mitsuba 3, test_ad_integrators.
     error = np.abs(found - expected) / np.maximum(np.abs(expected), 0.2)
     assert error.mean() < 0.03
-    assert error.max() < 1.0
+    assert error.max() <= 1.0
 
 
 def test_disk_and_sphere_grow_by_their_outline(device: sad.Device) -> None:
