@@ -45,4 +45,23 @@ MESSAGES: dict[str, Message] = {
         "`color` of `antialias` has shape {shape}, and the fragments {of}",
         help="give a picture of the shape of the fragments, or with one axis more, of channels",
     ),
+    "SR0809": _shape(
+        "`{name}` of `texture` is one of {known}, and is `{found}`",
+        help="write one of these words",
+    ),
+    "SR0810": _shape(
+        "the bytes of a texture have shape {shape}",
+        help="the last axis holds one to four channels",
+    ),
+    "SR0811": _shape(
+        "a texture of shape {shape} with texels of `{element}` is looked up by `{place}`",
+        note="texels are floats or float vectors: of shape [width] for `float` coordinates, "
+        "[height, width] for `float2`, [depth, height, width], or [6, n, n] for a cube, for "
+        "`float3`",
+        help="`sad.array(texels, dtype=float3)` makes vectors of rows",
+    ),
+    "SR0812": _shape(
+        "`texture` got a level and a footprint",
+        help="give one of them: a footprint leads to a level",
+    ),
 }

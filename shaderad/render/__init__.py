@@ -5,3 +5,4 @@ from shaderad.render.antialiasing import *
 from shaderad.render.cameras import *
 from shaderad.render.meshes import *
 from shaderad.render.rasterization import *
+from shaderad.render.textures import *

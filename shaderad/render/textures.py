@@ -1,0 +1,263 @@
+"""Pictures that are looked up by coordinates, with exact filters and derivatives.
+
+The filter is computed in float32 from the texels themselves, on every device the same.
+
+Source: Williams, *Pyramidal parametrics*, SIGGRAPH 1983.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import shaderad as sad
+from shaderad import float2, float3, float4, int3
+from shaderad.arrays.dtypes import shown_dtype
+from shaderad.arrays.traced_sizes import shown, size_of
+from shaderad.device.lines import user_span
+from shaderad.diagnostics import error
+from shaderad.functions.array_function import array_function
+from shaderad.functions.elements import as_array, as_floats, conform
+from shaderad.ir import sizes
+from shaderad.ir.types import FLOAT, UINT, Matrix, Struct, is_differentiable, with_scalar
+from shaderad.render.kernels.textures import (
+    LEVEL_COUNT,
+    Coding,
+    Filter,
+    Wrap,
+    cube_filter,
+    filter_of,
+    level_lookup,
+    lookup,
+    shrinking,
+    unpacking,
+)
+from shaderad.trace.primitives import known_shape, size_array
+
+__all__ = ["Texture", "texture"]
+
+
+class _Texels(NamedTuple):
+    texels: sad.Array
+
+
+class Texture(_Texels):
+    """Texels, and how they are looked up: a tree of one array, as arguments and results are.
+
+    Args:
+        texels: Floats or float vectors of shape [width], [height, width] or
+            [depth, height, width], or [6, n, n] for the faces +x, -x, +y, -y, +z, -z of a cube.
+            Pictures of bytes, `numpy.uint8` of shape [.., channels], are kept as four bytes a texel
+            and give ``float4`` from 0 to 1.
+        mips: Lookups with a level or a footprint read means over boxes of texels; without mips they
+            read `texels` alone.
+        srgb: The colours of bytes are in sRGB, and become linear light; the fourth channel is
+            linear.
+        cube: Coordinates are directions, and the texels those of a cube.
+
+    The gradient by a texture is a `Texture` whose `texels` are the gradient. Bytes have none.
+
+    Raises:
+        ShapeError: SR0810 for bytes with more than four channels.
+    """
+
+    mips = True
+    srgb = False
+    cube = False
+
+    def __new__(
+        cls,
+        texels: Any,
+        mips: bool | None = None,
+        srgb: bool | None = None,
+        cube: bool | None = None,
+    ) -> Texture:
+        """Bytes become words."""
+        flags = (mips, srgb, cube)
+        known = (cls.mips, cls.srgb, cls.cube)
+        kind = _kind(
+            *(own if flag is None else bool(flag) for flag, own in zip(flags, known, strict=True))
+        )
+        return _Texels.__new__(kind, _words_of(texels) if _is_bytes(texels) else texels)
+
+
+@cache
+def _kind(mips: bool, srgb: bool, cube: bool) -> type[Texture]:
+    """The class of textures that are looked up like this: trees are rebuilt by their class."""
+    if (mips, srgb, cube) == (Texture.mips, Texture.srgb, Texture.cube):
+        return Texture
+    return type("Texture", (Texture,), {"mips": mips, "srgb": srgb, "cube": cube})
+
+
+def _is_bytes(texels: Any) -> bool:
+    return getattr(texels, "dtype", None) == np.uint8
+
+
+def _words_of(texels: Any) -> Any:
+    """Bytes of one to four channels as a word a texel; missing colours are the first, alpha 1."""
+    data = np.asarray(texels)
+    channels = data.shape[-1] if data.ndim else 0
+    if channels not in (1, 2, 3, 4):
+        raise error("SR0810", user_span(), shape=data.shape)
+    colors = data[..., :3] if channels > 2 else data[..., :1].repeat(3, -1)
+    alpha = data[..., channels - 1 :] if channels in (2, 4) else np.full_like(data[..., :1], 255)
+    packed = np.concatenate([colors, alpha], -1).astype(np.uint32)
+    return sad.array(packed @ _BYTES, dtype=sad.uint)
+
+
+_BYTES = np.array([1 << 0, 1 << 8, 1 << 16, 1 << 24], np.uint32)
+_PLACES = {"float": float, "float2": float2, "float3": float3}
+
+
+@array_function
+def texture(
+    texture: Any,
+    uv: Any,
+    *,
+    footprint: Any = None,
+    level: Any = None,
+    filter: str = "linear",  # noqa: A002 - the public name
+    wrap: str = "repeat",
+) -> sad.Array:
+    """Values of a texture at coordinates.
+
+    Coordinates run from 0 to 1 over a texture: (0, 0) is the corner of the top left texel, (1, 1)
+    that of the bottom right, and texel k of n has its centre at ``(k + 1/2) / n``.
+
+    Args:
+        texture: A `Texture`, or its texels.
+        uv: Coordinates of any shape: floats for texels of shape [width], ``float2`` (x, y) for
+            [height, width], ``float3`` (x, y, z) for [depth, height, width]; directions of any
+            length for cubes.
+        footprint: How `uv` changes a pixel to the right and down, ``(d_dx, d_dy)``, as
+            `interpolate` gives it: the level is ``log2`` of the longer of the two, in texels.
+        level: The level, 0 for the texels themselves, 1 for half as many along an edge; a number,
+            or floats that broadcast to the shape of `uv`.
+        filter: ``"nearest"`` texel, ``"linear"`` between texels, both on the nearest level, or
+            ``"trilinear"``: also between levels.
+        wrap: Texels beyond the edge: ``"repeat"``, ``"clamp"`` to the edge, ``"mirror"``, or 0 for
+            ``"border"``. Cubes have no edge.
+
+    Returns:
+        Floats or float vectors in the shape of `uv`.
+
+    Raises:
+        ShapeError: SR0809 for another filter or wrap, SR0811 for coordinates that do not fit the
+            texels, SR0812 for both a footprint and a level.
+
+    Differentiable in the texels, in `uv` (between the centres of texels), `footprint` and `level`.
+    """
+    texture = texture if isinstance(texture, Texture) else Texture(texture)
+    looked_up = _LookUp(texture, uv, _known(Filter, filter), _known(Wrap, wrap))
+    if level is not None and footprint is not None:
+        raise error("SR0812", user_span())
+    if footprint is not None:
+        level = looked_up.level_of(*footprint)
+    if level is None or not texture.mips:
+        return looked_up.on_level_0()
+    return looked_up.on_levels(conform(level, FLOAT, "level"))
+
+
+def _known(choices: Any, given: Any) -> Any:
+    """The member of an enum that a word stands for."""
+    words = {choice.name.lower(): choice for choice in choices}
+    if given not in words:
+        shown_words = " or ".join(f'`"{word}"`' for word in words)
+        name = choices.__name__.lower()
+        raise error("SR0809", user_span(), name=name, known=shown_words, found=repr(given))
+    return words[given]
+
+
+class _LookUp:
+    """The kernels for one texture and one array of coordinates, and their arguments."""
+
+    def __init__(self, texture: Texture, uv: Any, choice: Filter, wrap: Wrap) -> None:
+        self.texels = as_array(texture.texels)
+        self.uv = as_floats(as_array(uv))
+        self._texture, self._filter, self._wrap = texture, choice, wrap
+        place, element = str(self.uv.element), self.texels.element
+        axes = len(self.texels.shape)
+        wanted = {"float": 1, "float2": 2, "float3": 3}.get(place)
+        is_texel = is_differentiable(element) and not isinstance(element, Struct | Matrix)
+        if axes != wanted or not (is_texel or element == UINT) or (texture.cube and axes != 3):
+            shape = known_shape(self.texels.extents)
+            raise error("SR0811", user_span(), shape=shape, element=element, place=place)
+        self._place, self._axes = _PLACES[place], axes
+        self._coding = Coding.FLOAT
+        if element == UINT:
+            self._coding = Coding.SRGB8 if texture.srgb else Coding.UNORM8
+        self._at = sad.reshape(self.uv, (self._count,))
+        extents = [size_array(n) for n in reversed(self.texels.extents)]
+        self._size = int3(*extents, *[1] * (3 - axes))
+
+    @property
+    def _count(self) -> Any:
+        return shown(sizes.product(self.uv.extents))
+
+    def level_of(self, by_x: Any, by_y: Any) -> Any:
+        """The level on which a footprint is one texel wide."""
+        by_x, by_y = (as_floats(as_array(d)) for d in (by_x, by_y))
+        size = [sad.cast(size_array(n), float) for n in reversed(self.texels.extents)]
+        if self._texture.cube:
+            major = sad.max(sad.max(sad.abs(self.uv.x), sad.abs(self.uv.y)), sad.abs(self.uv.z))
+            scale: Any = 0.5 * size[0] / major
+        else:
+            scale = size[0] if self._axes == 1 else self._place(*size)
+        longer = sad.max(_squared(by_x * scale), _squared(by_y * scale))
+        return 0.5 * sad.log2(sad.max(longer, 1e-20))
+
+    def on_level_0(self) -> Any:
+        texel, value = _types_of(self.texels)
+        kernel = lookup(self._filtered(texel, value, self._coding), self._place, texel, value)
+        return self._called(kernel, sad.reshape(self.texels, -1), self._size, self._at)
+
+    def on_levels(self, level: Any) -> Any:
+        texels = self.texels
+        if self._coding is not Coding.FLOAT:
+            texels = sad.map(unpacking(self._coding), texels)
+        texel, value = _types_of(texels)
+        is_cube, mixes = self._texture.cube, self._filter == Filter.TRILINEAR
+        kernel = level_lookup(
+            self._filtered(texel, value, Coding.FLOAT), self._place, texel, value,
+            mixes=mixes, is_cube=is_cube,
+        )  # fmt: skip
+        chain = sad.concatenate([sad.reshape(x, -1) for x in levels_of(texels, is_cube=is_cube)])
+        level = sad.reshape(sad.broadcast_to(level, self.uv.shape), (self._count,))
+        return self._called(kernel, chain, self._size, self._at, level)
+
+    def _filtered(self, texel: Any, value: Any, coding: Coding) -> Any:
+        if self._texture.cube:
+            return cube_filter(texel, value, coding, self._filter)
+        return filter_of(self._axes, texel, value, coding, self._filter, self._wrap)
+
+    def _called(self, kernel: Any, *arguments: Any) -> Any:
+        values = kernel(*arguments, dim=self._count, bounds="unchecked")
+        return sad.reshape(values, self.uv.shape)
+
+
+def _types_of(texels: Any) -> tuple[Any, Any]:
+    """The types of a texel and of a value, which is made of floats."""
+    if texels.element == UINT:
+        return sad.uint, float4
+    return shown_dtype(texels.element), shown_dtype(with_scalar(texels.element, FLOAT))
+
+
+def _squared(v: Any) -> Any:
+    return v * v if v.element == FLOAT else sad.dot(v, v)
+
+
+def levels_of(texels: Any, *, is_cube: bool) -> list[Any]:
+    """The levels of a mip chain, each of three axes."""
+    level = sad.reshape(texels, (1,) * (3 - len(texels.shape)) + tuple(texels.shape))
+    shrink, levels = shrinking(*_types_of(texels), is_cube=is_cube), [level]
+    while len(levels) < LEVEL_COUNT:
+        halves = [
+            shown(sizes.maximum(sizes.floor_divide(size_of(n, "texels"), 2), 1))
+            for n in level.shape
+        ]
+        halves[0] = 6 if is_cube else halves[0]
+        level = shrink(level, dim=tuple(halves))
+        levels.append(level)
+    return levels
