@@ -23,7 +23,6 @@ from shaderad.names import FORMS, INTRINSICS
 if TYPE_CHECKING:  # What `_LATER` imports.
     from shaderad import optim as optim
     from shaderad import random as random
-    from shaderad import render as render
     from shaderad import torch as torch
     from shaderad.arrays.arrays import *
     from shaderad.arrays.trees import *

@@ -24,7 +24,7 @@ from shaderad.diagnostics.foreign_names import LIBRARIES, REMEDY_BY_NAME
 from shaderad.ir import ops
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("errors.md", "api.md", "array_functions.md", "coming_from.md", "functions.md")
+PAGES = ("errors.md", "api.md", "array_functions.md", "coming_from.md", "functions.md", "rendering.md")
 _PART = re.compile(
     r"(<!-- (errors|api|names|functions|array functions):(.*?)-->\n).*?(<!-- end -->)", re.DOTALL
 )
@@ -153,8 +153,9 @@ def _listed(path: str) -> list[griffe.Object | griffe.Alias]:
 
 
 def array_functions_of(files: list[str]) -> str:
-    """The functions of files of `shaderad.functions`, each by its first sentence."""
-    things = [thing for file in files for thing in _listed(f"functions.{file}")]
+    """The functions of files of `shaderad.functions` or others, each by its first sentence."""
+    paths = [file if "." in file else f"functions.{file}" for file in files]
+    things = [thing for path in paths for thing in _listed(path)]
     rows = [_function_row(thing) for thing in things]
     return "\n".join(["| Function | Result |", "|---|---|", *filter(None, rows)])
 

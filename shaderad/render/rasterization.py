@@ -34,7 +34,16 @@ __all__ = ["Fragments", "interpolate", "rasterize"]
 
 
 class Fragments(NamedTuple):
-    """What the pixels of a picture show, in arrays of its shape."""
+    """The triangles that the pixels of a picture show, in arrays of its shape.
+
+    Attributes:
+        face: The triangle, -1 for none.
+        uv: Where on it the pixel's centre is: the weights of corners 1 and 2, of which 0 has
+            ``1 - u - v``; 0 for none.
+        depth: ``z / w``, from 0 to 1; 1 for none.
+        uv_dx: How `uv` changes a pixel to the right.
+        uv_dy: How `uv` changes a pixel down.
+    """
 
     face: sad.Array
     uv: sad.Array

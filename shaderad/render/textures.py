@@ -46,7 +46,10 @@ class _Texels(NamedTuple):
 class Texture(_Texels):
     """Texels, and how they are looked up: a tree of one array, as arguments and results are.
 
-    Args:
+    ``Texture(texels, mips=True, srgb=False, cube=False)``; the gradient by a texture is a texture
+    whose `texels` are the gradient. Bytes have none.
+
+    Attributes:
         texels: Floats or float vectors of shape [width], [height, width] or
             [depth, height, width], or [6, n, n] for the faces +x, -x, +y, -y, +z, -z of a cube.
             Pictures of bytes, `numpy.uint8` of shape [.., channels], are kept as four bytes a texel
@@ -56,8 +59,6 @@ class Texture(_Texels):
         srgb: The colours of bytes are in sRGB, and become linear light; the fourth channel is
             linear.
         cube: Coordinates are directions, and the texels those of a cube.
-
-    The gradient by a texture is a `Texture` whose `texels` are the gradient. Bytes have none.
 
     Raises:
         ShapeError: SR0810 for bytes with more than four channels.

@@ -40,7 +40,7 @@ def is_along(side: int, other: int, low: sad.In[int], high: sad.In[int]) -> bool
 
 
 @sad.struct
-class Line:
+class CenterLine:
     """From the centre of a pixel to that of its neighbour."""
 
     p: float2
@@ -78,7 +78,7 @@ def facing(a: float4, b: float4, c: float4) -> float:
 def outline_between(
     view: int,
     face: int,
-    line: Line,
+    line: CenterLine,
     pixel: float2,
     clip: sad.In[float4, 2],
     triangles: sad.In[int3],
@@ -139,9 +139,9 @@ def find_outlines(
         if here != there:
             size = int2(face.shape[2], face.shape[1])
             p, q = center_of(y, x, size), center_of(next_y, next_x, size)
-            nearer, line = here, Line(p, q)
+            nearer, line = here, CenterLine(p, q)
             if here < 0 or (there >= 0 and depth[view, next_y, next_x] < depth[view, y, x]):
-                nearer, line = there, Line(q, p)
+                nearer, line = there, CenterLine(q, p)
             pixel = 2.0 / float2(size)
             outline[view, y, x] = outline_between(view, nearer, line, pixel, clip, triangles, mates)
 
@@ -160,6 +160,6 @@ def find_shares(
     ends = outline[view, y, x]
     if ends.x >= 0:
         size = int2(outline.shape[2], outline.shape[1])
-        line = Line(center_of(y, x, size), center_of(y + down, x + 1 - down, size))
+        line = CenterLine(center_of(y, x, size), center_of(y + down, x + 1 - down, size))
         crossing = line.crossing(clip[view, ends.x], clip[view, ends.y])
         share[view, y, x] = sad.clamp(crossing, 0.0, 1.0) - 0.5
