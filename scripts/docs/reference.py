@@ -24,7 +24,10 @@ from shaderad.diagnostics.foreign_names import LIBRARIES, REMEDY_BY_NAME
 from shaderad.ir import ops
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("errors.md", "api.md", "array_functions.md", "coming_from.md", "functions.md", "rendering.md")
+PAGES = tuple(
+    f"{name}.md"
+    for name in ("errors", "api", "array_functions", "coming_from", "functions", "rendering")
+)
 _PART = re.compile(
     r"(<!-- (errors|api|names|functions|array functions):(.*?)-->\n).*?(<!-- end -->)", re.DOTALL
 )

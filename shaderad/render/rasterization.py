@@ -86,7 +86,7 @@ def bins_of(clip: Any, triangles: Any, height: Any, width: Any) -> Bins:
 
 @array_function
 def rasterize(clip: Any, triangles: Any, size: Any) -> Fragments:
-    """What each pixel of a picture shows of triangles in clip space.
+    """Draws triangles in clip space: for each pixel, which of them shows, and where on it.
 
     The centre of a pixel is covered where its edge functions, evaluated in homogeneous coordinates,
     have one sign; a centre on an edge belongs to the triangle below or to the right of it. Of the
