@@ -16,14 +16,16 @@ from shaderad.differentiate.forms import check_keywords
 from shaderad.differentiate.linearised import Linearised, linearised
 from shaderad.execute.bindable_graphs import BindableGraph
 from shaderad.execute.call import device_of
+from shaderad.execute.graphs import GraphFunction
 from shaderad.ir import types
 from shaderad.language.signatures import Launchable
 from shaderad.trace.arguments import typed_arguments
-from shaderad.wrapped.flat import ArrayPlace, Flat, FlatAt, Given, Typed, TypedAt
+from shaderad.wrapped.flat import ArrayPlace, Flat, FlatAt, Given, Typed, TypedAt, moved_parts
 from shaderad.wrapped.parts import ArrayPart, Outline, joined, parts_in, split
 from shaderad.wrapped.structures import (
     Leaves,
     Structure,
+    derivative_tree,
     structure_of,
     tensor_count,
     tree_of,
@@ -31,6 +33,8 @@ from shaderad.wrapped.structures import (
 )
 
 Function = Callable[..., Any]
+Noted = tuple[Structure, tuple[int, ...], tuple[float, ...]]
+"""The structure of a result, and the numbers in it."""
 
 
 class Primal(Flat):
@@ -77,6 +81,11 @@ class Result:
         self.numbers = Leaves()
         self.structure = structure_of(out, self._place, "result")
 
+    @property
+    def noted(self) -> Noted:
+        """All of it but the content of its arrays."""
+        return self.structure, tuple(self.numbers.whole), tuple(self.numbers.real)
+
     def _place(self, leaf: Any) -> Structure | None:
         if not isinstance(leaf, Array):
             return self.numbers.number(leaf.item() if isinstance(leaf, np.generic) else leaf)
@@ -93,6 +102,10 @@ class TreeFunction(Primal):
 
     def __init__(self, function: Launchable | BindableGraph, call: Mapping[str, Any]) -> None:
         super().__init__(function, call)
+
+    @property
+    def is_traced(self) -> bool:
+        return isinstance(self.function, GraphFunction)
 
     def at(self, form: int, given: Given) -> PrimalAt:
         args, keywords = self._arguments(form, given)
@@ -196,6 +209,23 @@ class TreeAt(PrimalAt):
             found += [_known(part) for part, is_wanted in pairs if is_wanted]
         return found
 
+    def push(self, dots: Sequence[Any]) -> list[ArrayPart | None]:
+        remaining = iter(dots)
+        tangents = [derivative_tree(one, remaining) for one in self._structures]
+        moving = [k for k, one in enumerate(tangents) if one is not None]
+        if any(one is not None for one in remaining):
+            raise error("SR0478")
+        if not all(map(self._at.is_differentiable, moving)):
+            raise error("SR0478")
+        found: list[Any] = []
+
+        def collect(leaf: Any, tangent: Any) -> None:
+            if isinstance(leaf, Array):
+                found.append(tangent)
+
+        trees.mapped(collect, self.result.out, self._at.push(tangents))
+        return moved_parts(self.parts, self.result.places, found)
+
     def _out_bar(self, bars: Sequence[Any]) -> Any:
         remaining = iter(bars)
 
@@ -221,6 +251,10 @@ class PlainFunction(Primal):
     def __init__(self, function: Function, call: Mapping[str, Any]) -> None:
         super().__init__(function, call)
         check_keywords(call)
+
+    @property
+    def is_traced(self) -> bool:
+        return True
 
     def called(self, form: int, given: Given) -> Result:
         return self._result(form, given, self._uploaded(given))
