@@ -20,6 +20,7 @@ import jax.numpy as jnp
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir, partial_eval
 
+from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.jax.calls import TICKET, Axes, BatchAxis, FlatCall, KeptRuns, run
 from shaderad.jax.tensors import from_host, hollow, home_of
 from shaderad.wrapped.flat import DerivativeForm, LinearMap
@@ -59,6 +60,7 @@ def _lowered(ctx: Any, *operands: Any, call: FlatCall, axes: Axes) -> Any:
     """A callback from compiled code."""
     _check(call, axes, ctx.avals_in)
 
+    @api_boundary
     def called(*given: Any) -> Any:
         return tuple(run(call, axes, given))
 
@@ -69,11 +71,11 @@ def _lowered(ctx: Any, *operands: Any, call: FlatCall, axes: Axes) -> Any:
 
 
 def _check(call: FlatCall, axes: Axes, avals: Sequence[Any]) -> None:
-    """Raises while JAX compiles what a derivative would refuse, so that no callback does."""
-    if isinstance(call.flat, LinearMap):
-        outlines = [_element(axes, k, one) for k, one in enumerate(avals[:-1])]
-        with call.device:
-            call.flat.check(call.form, call.given([hollow(one) for one in outlines]))
+    """Raises while JAX compiles what a run would refuse, so that no callback does."""
+    tensors = avals[:-1] if call.is_derivative else avals
+    content = [hollow(_element(axes, k, one)) for k, one in enumerate(tensors)]
+    with call.device:
+        call.flat.check(call.form, call.given(content))
 
 
 def _tangents(

@@ -21,6 +21,7 @@ from shaderad.diagnostics import error
 from shaderad.differentiate.forms import derivative_like
 from shaderad.differentiate.linearised import Linearised, linearised, linearised_as_graph
 from shaderad.differentiate.transforms import jvp, vjp
+from shaderad.lower.bindings import Mode
 from shaderad.wrapped.parts import ArrayPart, Path
 from shaderad.wrapped.structures import Forms
 
@@ -89,7 +90,7 @@ class Typed:
 
     def outline(self) -> list[Array]:
         """The results, which are computed where somebody reads them."""
-        at = linearised_as_graph(self.function, self.arrays, {}, when=When.IF_NEEDED)
+        at = linearised_as_graph(self.function, self.arrays, {}, when=When.NEVER)
         return at.out
 
     def bars(self, results: Sequence[Array], leaves: Sequence[Any]) -> list[Array | None]:
@@ -156,6 +157,21 @@ class Flat(ABC):
         """True if derivatives of it are those of a trace of it as a whole."""
 
     @abstractmethod
+    def check(
+        self, form: int, given: Given, mode: Mode = Mode.PRIMAL, moving: Sequence[bool] = ()
+    ) -> None:
+        """Raises what a run at arguments of such shapes would refuse, as far as that is known.
+
+        Nothing runs, so values do not matter.
+
+        Args:
+            form: The form of the arguments.
+            given: Arguments.
+            mode: The mode of a function that is not traced.
+            moving: The tensors that derivatives are taken by in it.
+        """
+
+    @abstractmethod
     def typed(self, form: int, given: Given) -> Typed:
         """The function over arrays of its own types, with these on a device."""
 
@@ -216,6 +232,9 @@ class DerivativeForm:
 class LinearMap(Flat):
     """A linear map of derivatives: the tensors of a function, then what is mapped."""
 
+    mode: Mode
+    """The mode of a kernel that computes it."""
+
     def __init__(self, primal: Flat) -> None:
         super().__init__()
         self.primal = primal
@@ -241,10 +260,16 @@ class LinearMap(Flat):
         """The primal at its arguments."""
         return self.primal.at(self.asked(form).form, given)
 
-    def check(self, form: int, given: Given) -> None:
-        """Raises what a run at such arguments would refuse, as far as a trace tells."""
+    def check(
+        self, form: int, given: Given, mode: Mode = Mode.PRIMAL, moving: Sequence[bool] = ()
+    ) -> None:
         if self.primal.is_traced:
             self.typed(form, given).outline()
+            return
+        asked = self.asked(form)
+        own, _ = self.taken_apart(form, given.tensors)
+        known = Given(own, given.whole, given.real)
+        self.primal.check(asked.form, known, self.mode, asked.tensors)
 
     def taken_apart(self, form: int, tensors: Sequence[T]) -> tuple[Sequence[T], Sequence[T]]:
         """The tensors of the primal, and what is mapped."""
@@ -263,6 +288,8 @@ class LinearMap(Flat):
 
 class PulledBack(LinearMap):
     """The pullback of a function: its tensors, then the cotangents that are given -> gradients."""
+
+    mode = Mode.BACKWARD
 
     @property
     def transpose(self) -> LinearMap:
@@ -297,6 +324,8 @@ class PulledBack(LinearMap):
 
 class PushedForward(LinearMap):
     """The pushforward of a function: its tensors, then tangents of them -> those of its leaves."""
+
+    mode = Mode.FORWARD
 
     @property
     def transpose(self) -> LinearMap:

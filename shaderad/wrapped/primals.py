@@ -13,12 +13,14 @@ from shaderad.arrays.arrays import Array, array, is_host_array
 from shaderad.arrays.tape import When
 from shaderad.diagnostics import error
 from shaderad.differentiate.forms import check_keywords
+from shaderad.differentiate.kernel_at import kernel_at
 from shaderad.differentiate.linearised import Linearised, linearised
 from shaderad.execute.bindable_graphs import BindableGraph
 from shaderad.execute.call import device_of
 from shaderad.execute.graphs import GraphFunction
 from shaderad.ir import types
 from shaderad.language.signatures import Launchable
+from shaderad.lower.bindings import Mode
 from shaderad.trace.arguments import typed_arguments
 from shaderad.wrapped.flat import ArrayPlace, Flat, FlatAt, Given, Typed, TypedAt, moved_parts
 from shaderad.wrapped.parts import ArrayPart, Outline, joined, parts_in, split
@@ -114,9 +116,18 @@ class TreeFunction(Primal):
 
     def outlined(self, form: int, given: Given) -> tuple[Result, list[Outline]]:
         args, keywords = self._arguments(form, given)
-        at = linearised(self.function, args, keywords, when=When.IF_NEEDED)
+        at = linearised(self.function, args, keywords, when=When.NEVER)
         result = Result(at.out)
         return result, [part.outline for part in result.parts]
+
+    def check(
+        self, form: int, given: Given, mode: Mode = Mode.PRIMAL, moving: Sequence[bool] = ()
+    ) -> None:
+        if isinstance(self.function, Launchable):
+            args, keywords = self._arguments(form, given)
+            at = kernel_at(self.function, args, keywords, when=When.NEVER)
+            own = _by_argument(self._structures(form), moving) if moving else []
+            at.prepare(mode, [k for k, one in enumerate(own) if any(one)])
 
     def typed(self, form: int, given: Given) -> Typed:
         args, keywords = self._arguments(form, given)
@@ -197,10 +208,10 @@ class TreeAt(PrimalAt):
         self.parts = self.result.parts
 
     def pull(self, bars: Sequence[Any], wanted: Sequence[bool]) -> list[ArrayPart]:
-        remaining = iter(wanted)
-        own = [[next(remaining) for _ in range(tensor_count(one))] for one in self._structures]
+        own = _by_argument(self._structures, wanted)
         positions = [k for k, one in enumerate(own) if any(one)]
-        if any(remaining) or not all(map(self._at.is_differentiable, positions)):
+        is_positional = sum(map(sum, own)) == sum(wanted)
+        if not (is_positional and all(map(self._at.is_differentiable, positions))):
             raise error("SR0478")
         gradients = self._at.pull(self._out_bar(bars), positions, None)
         found: list[ArrayPart] = []
@@ -239,6 +250,12 @@ class TreeAt(PrimalAt):
         return trees.mapped(bar, self.result.out)
 
 
+def _by_argument(structures: Sequence[Structure], mask: Sequence[bool]) -> list[list[bool]]:
+    """A mask of all tensors, by positional argument."""
+    rest = iter(mask)
+    return [[next(rest) for _ in range(tensor_count(one))] for one in structures]
+
+
 def _known(part: ArrayPart | None) -> ArrayPart:
     if part is None or not part.is_float:
         raise error("SR0478")
@@ -255,6 +272,11 @@ class PlainFunction(Primal):
     @property
     def is_traced(self) -> bool:
         return True
+
+    def check(
+        self, form: int, given: Given, mode: Mode = Mode.PRIMAL, moving: Sequence[bool] = ()
+    ) -> None:
+        """Nothing: its outline is a trace."""
 
     def called(self, form: int, given: Given) -> Result:
         return self._result(form, given, self._uploaded(given))

@@ -38,6 +38,49 @@ def test_forward_mode_through_a_custom_vjp(device: sad.Device, run: Run, functio
     assert "site-packages" not in str(refused.value)
 
 
+@sad.function
+def backward_only(x: float) -> float:
+    return x * x
+
+
+@backward_only.backward_derivative
+def backward_only_bwd(x: sad.DifferentialPair[float], d_out: float):
+    x.d += 2.0 * x.p * d_out
+
+
+@sad.function
+def forward_only(x: float) -> float:
+    return x * x
+
+
+@forward_only.forward_derivative
+def forward_only_fwd(x: sad.DifferentialPair[float]) -> sad.DifferentialPair[float]:
+    return sad.diff_pair(x.p * x.p, 2.0 * x.p * x.d)
+
+
+@sad.kernel
+def backwards(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
+    y[i] = backward_only(x[i])
+
+
+@sad.kernel
+def forwards(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
+    y[i] = forward_only(x[i])
+
+
+def test_kernels_of_one_mode(device: sad.Device, run: Run) -> None:
+    x = floats(3)
+    back, forth = sad.jax.wrap(backwards), sad.jax.wrap(forwards)
+    (by_x,) = run(lambda x: jax.vjp(back, x)[1](x))(x)
+    np.testing.assert_allclose(by_x, 2.0 * x * x, rtol=1e-5)
+    _, moved = run(lambda x: jax.jvp(forth, (x,), (x,)))(x)
+    np.testing.assert_allclose(moved, 2.0 * x * x, rtol=1e-5)
+    with pytest.raises(sad.DerivativeError, match="SR0411"):
+        run(lambda x: jax.vjp(forth, x)[1](x))(x)
+    with pytest.raises(sad.DerivativeError, match="SR0412"):
+        run(lambda x: jax.jvp(back, (x,), (x,)))(x)
+
+
 def test_second_derivatives_of_a_built_graph(device: sad.Device, run: Run, tmp_path: Path) -> None:
     source = Path(functions.__file__)
     sad.build(source, tmp_path, entries="scan_product", targets="wgsl,spirv", validate=False)
@@ -76,3 +119,11 @@ def test_values_that_a_trace_does_not_have(device: sad.Device, run: Run) -> None
     np.testing.assert_allclose(wrapped(x), 3.0 * x)
     with pytest.raises(sad.Error, match=r"float\(\)"):
         run(jax.grad(lambda x: wrapped(x).sum()))(x)
+
+
+def test_what_a_run_finds(device: sad.Device, run: Run) -> None:
+    """From compiled code an error of JAX says it, and the next call runs."""
+    wrapped, x = run(sad.jax.wrap(gathered, shapes={"total": 3})), floats(3)
+    with pytest.raises((sad.BoundsError, jax.errors.JaxRuntimeError), match="SR0660"):
+        jax.block_until_ready(wrapped(x, jnp.array([0, 1, 7])))
+    np.testing.assert_allclose(wrapped(x, jnp.arange(3)), jnp.sin(x), rtol=1e-5)

@@ -80,6 +80,28 @@ def test_the_pullback_is_the_transposed_pushforward(device: sad.Device, case: Ca
     assert_transposed(*flat_at(case))
 
 
+@sad.kernel
+def printed(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
+    y[i] = sad.log(x[i])
+    print("x", x[i])  # noqa: T201
+
+
+@pytest.mark.parametrize(
+    "function", [printed, sad.graph(lambda x: printed(x)), lambda x: printed(x)]
+)
+def test_outlines_neither_print_nor_check_values(
+    device: sad.Device, capfd: pytest.CaptureFixture[str], function: Any
+) -> None:
+    call = {"checks": "nan"} if function is printed else {}
+    flat, given = primal_of(function, call), Given([np.zeros(3, np.float32)], (), ())
+    form = flat.forms.number(structure_of(((given.tensors[0],), {}), lambda _: TENSOR, "args"))
+    _, (outline,) = flat.outlined(form, given)
+    flat.check(form, given)
+    device.synchronize()
+    assert outline.shape == (3,)
+    assert capfd.readouterr().out == ""
+
+
 @pytest.mark.parametrize("name", ["pulled", "pushed"])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_that_holds_of_derivatives_too(device: sad.Device, case: Case, name: str) -> None:
