@@ -68,6 +68,7 @@ BARS = (
     Bar("kernel", "slangpy function", 1.4),
     Bar("vjp and pullback", "kernel", 2.0),
     Bar("by PyTorch, read", "by NumPy, read", 1.5),
+    Bar("by JAX, read", "by NumPy, read", 2.0),
 )
 
 
@@ -94,28 +95,50 @@ def ours(device: sad.Device) -> dict[str, Side]:
 
 
 def across(device: sad.Device) -> dict[str, Side]:
-    """A kernel with its gradient from host arrays to host arrays: by NumPy, and by PyTorch."""
+    """A kernel with its gradient from host arrays to host arrays: by NumPy, PyTorch, and JAX."""
 
     def by_numpy() -> Any:
         z, pullback = sad.vjp(blended, X, Y)
         return z.numpy(), [gradient.numpy() for gradient in pullback(X)]
 
-    sides = {"by NumPy, read": Side(by_numpy, device.synchronize)}
+    calls = {"by NumPy, read": by_numpy, **by_torch(), **by_jax()}
+    return {name: Side(call, device.synchronize) for name, call in calls.items()}
+
+
+def by_torch() -> dict[str, Callable[[], Any]]:
     try:
         import torch
     except ImportError:
         print("PyTorch not here: `pip install -e .[torch]` adds it")
-        return sides
+        return {}
 
     wrapped = sad.torch.wrap(blended)
     x, y = (torch.tensor(content, requires_grad=True) for content in (X, Y))
     z_bar = torch.tensor(X)
 
-    def by_torch() -> Any:
+    def call() -> Any:
         z = wrapped(x, y)
         return z, torch.autograd.grad(z, (x, y), z_bar)
 
-    return {**sides, "by PyTorch, read": Side(by_torch, device.synchronize)}
+    return {"by PyTorch, read": call}
+
+
+def by_jax() -> dict[str, Callable[[], Any]]:
+    """Compiled once."""
+    try:
+        import jax
+    except ImportError:
+        return {}
+
+    wrapped = sad.jax.wrap(blended)
+
+    @jax.jit
+    def with_gradient(x: Any, y: Any, z_bar: Any) -> Any:
+        z, pullback = jax.vjp(wrapped, x, y)
+        return z, pullback(z_bar)
+
+    x, y = jax.device_put((X, Y), jax.devices("cpu")[0])
+    return {"by JAX, read": lambda: jax.block_until_ready(with_gradient(x, y, x))}
 
 
 def of_jax() -> dict[str, Side]:

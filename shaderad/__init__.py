@@ -21,6 +21,7 @@ from shaderad.language.annotations import TYPES
 from shaderad.names import FORMS, INTRINSICS
 
 if TYPE_CHECKING:  # What `_LATER` imports.
+    from shaderad import jax as jax
     from shaderad import optim as optim
     from shaderad import random as random
     from shaderad import torch as torch
@@ -62,7 +63,7 @@ _LATER = {
 }
 """Modules by what they list in `__all__`: one name imports no other module."""
 _FUNCTIONS = "shaderad.functions.public"
-_NAMESPACES = ("optim", "random", "render", "torch")
+_NAMESPACES = ("jax", "optim", "random", "render", "torch")
 """Modules that are public names themselves."""
 
 # float2 .. double4x4, half, double, uint; sin, dot, lerp, ..; range, detach, fwd_diff, ..

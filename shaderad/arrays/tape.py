@@ -35,6 +35,8 @@ class When(Enum):
     """By the same dispatches where that can be; the caller settles what is left."""
     IF_NEEDED = "if needed"
     """Only what gradients are made of, or what somebody looks at."""
+    NEVER = "never"
+    """Not even what prints or checks values: shapes are asked for."""
 
 
 class Step(Protocol):

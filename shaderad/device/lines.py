@@ -9,15 +9,25 @@ from types import FrameType
 from shaderad.diagnostics import NO_SPAN, DeviceError, Error, Span
 from shaderad.diagnostics.tracebacks import PACKAGE
 
+_CALLERS = ("jax", "torch")
+"""Libraries that call functions which users gave to `wrap`: their frames are no user's."""
+
 
 def user_span() -> Span:
     """The line that called into shaderad; `NO_SPAN` where no Python code did."""
     frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
-    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
+    while frame is not None and not _is_user(frame):
         frame = frame.f_back
     if frame is None:
         return NO_SPAN
     return _span(frame)
+
+
+def _is_user(frame: FrameType) -> bool:
+    if frame.f_code.co_filename.startswith(PACKAGE):
+        return False
+    package, _, _ = frame.f_globals.get("__name__", "").partition(".")
+    return package not in _CALLERS
 
 
 class AtUserLine:

@@ -185,14 +185,16 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0477": _derivative(
         "`{name}` of a wrapped function is a `{found}`",
-        note="PyTorch sees tensors, numbers, strings, and tuples, lists, dicts and dataclasses "
-        "of them",
-        help="give a tensor, or say it once: `wrap(f, name=..)`, or a function that captures it",
+        note="PyTorch and JAX see their own arrays, those of NumPy, numbers, strings, and tuples, "
+        "lists, dicts and dataclasses of them",
+        help="give an array of theirs, or say it once: `wrap(f, name=..)`, or a function that "
+        "captures it",
     ),
     "SR0478": _derivative(
-        "a gradient is asked for by a tensor from which no derivative flows",
+        "a derivative is asked for by a tensor from which none flows",
         note="it became a constant or a keyword of the function that was wrapped",
-        help="give `x.detach()`, or make it a positional argument of floats",
+        help="give `x.detach()` (PyTorch), `jax.lax.stop_gradient(x)` (JAX), or make it a "
+        "positional argument of floats",
     ),
     "SR0470": _derivative(
         "`{type}` behind a pointer holds floats of its own, in a differentiated Python function",

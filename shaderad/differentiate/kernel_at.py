@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from shaderad.execute.launch import Launch
     from shaderad.execute.pools import LaunchPools, Pool
     from shaderad.ir.nodes import Kernel
+    from shaderad.lower.bindings import Mode
 
 
 @dataclass(eq=False)
@@ -78,6 +79,10 @@ class KernelAt:
         given = self._tangents(tangents)
         found = launch.forward(given) if given else {}
         return tangents_of(self.out, [found.get(name) for name in launch.outputs])
+
+    def prepare(self, mode: Mode, positions: Sequence[int]) -> None:
+        """Lowers and compiles a mode, by the arguments at `positions`, before it is dispatched."""
+        self.launch.prepare(mode, self._names(positions))
 
     def _names(self, positions: Sequence[int]) -> frozenset[str]:
         """The differentiable arrays and uniforms of the arguments at `positions`."""

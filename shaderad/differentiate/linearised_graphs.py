@@ -73,7 +73,7 @@ class GraphAt:
             self._results = [self._pending(v) for v in self.graph.outputs]
         else:
             self._results = self._ran(self.graph, self.operands)
-        if self._again is not self.graph:
+        if self._again is not self.graph and self.when is not When.NEVER:
             self.run()  # Its kernels print, once; its derivatives do not.
         self.out = self.variant.result(self._results, self.size_by_name)
 

@@ -194,6 +194,11 @@ class Launch:
         self._fill_in(computed)
         return computed
 
+    def prepare(self, mode: Mode, wanted: frozenset[str]) -> None:
+        """Lowers and compiles a mode that a dispatch will ask for."""
+        if not self.facts.is_prebuilt:
+            self.device.stages.of(self.kernel, self._choice(mode, wanted))
+
     def forward(self, tangents: Mapping[str, Array]) -> dict[str, Array]:
         """Tangents of the float results, by name, for tangents of inputs and uniforms."""
         given = {(Role.TANGENT, name): one for name, one in tangents.items()}

@@ -37,7 +37,8 @@ def start(launch: Launch, when: When, names: Iterable[str]) -> None:
     launch.is_joined = when is When.WITH_GRADIENTS
     if when is not When.NOW:
         launch.expected = launch.facts.differentiable.intersection(names)
-    if when in (When.NOW, When.BEFORE_PULLBACK) or launch.is_needed:
+    is_needed = launch.is_needed and when is not When.NEVER
+    if when in (When.NOW, When.BEFORE_PULLBACK) or is_needed:
         launch.run()
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 
 from shaderad.diagnostics.tracebacks import api_boundary
-from shaderad.torch.operators import Noted, PrimalOperator, latest
-from shaderad.wrapped.primals import primal_of
+from shaderad.torch.operators import PrimalOperator, latest
+from shaderad.wrapped.primals import Noted, primal_of
 from shaderad.wrapped.structures import TENSOR, Leaves, Structure, structure_of, tree_of
 
 __all__ = ["wrap"]

@@ -16,10 +16,9 @@ import numpy as np
 import torch
 
 from shaderad.torch.tensors import empty, from_host, hollow, home_of, like, on_host
-from shaderad.wrapped.flat import Flat, FlatAt, Given, Pulled, PulledForm
+from shaderad.wrapped.flat import DerivativeForm, Flat, FlatAt, Given, PulledBack
 from shaderad.wrapped.parts import contents
-from shaderad.wrapped.primals import Primal, Result
-from shaderad.wrapped.structures import Structure
+from shaderad.wrapped.primals import Noted, Primal
 
 Tensors = Sequence[torch.Tensor]
 _SCHEMA = "(Tensor[] tensors, *, SymInt[] whole, float[] real, int form) -> Tensor[]"
@@ -28,17 +27,8 @@ asked: ContextVar[list[FlatAt] | None] = ContextVar("shaderad_torch_asked", defa
 """Where a call that will be differentiated leaves its function at its arguments."""
 _known: ContextVar[FlatAt | None] = ContextVar("shaderad_torch_known", default=None)
 """The primal at its arguments for a pullback that runs."""
-
-
-Noted = tuple[Structure, tuple[int, ...], tuple[float, ...]]
-"""The structure of a result, and the numbers in it."""
 latest: ContextVar[Noted] = ContextVar("shaderad_torch_latest")
 """How the latest result is structured: operators return tensors alone."""
-
-
-def noted(result: Result) -> Noted:
-    """The part of a result that operators do not give."""
-    return result.structure, tuple(result.numbers.whole), tuple(result.numbers.real)
 
 
 class TensorOperator(ABC):
@@ -55,7 +45,7 @@ class TensorOperator(ABC):
     @cached_property
     def pullback(self) -> PulledOperator:
         """The operator that pulls cotangents of this one back."""
-        return PulledOperator(f"{self.name}_bwd", Pulled(self.flat))
+        return PulledOperator(f"{self.name}_bwd", self.flat.pulled)
 
     @abstractmethod
     def run(
@@ -106,7 +96,7 @@ class TensorOperator(ABC):
         given = [bar for bar in known if bar is not None]
         if not given or not any(wanted):
             return [None] * len(tensors)
-        mask = PulledForm(ctx.numbers["form"], wanted, tuple(bar is not None for bar in known))
+        mask = DerivativeForm(ctx.numbers["form"], wanted, tuple(bar is not None for bar in known))
         numbers = {**ctx.numbers, "form": self.pullback.number(mask)}
         token = _known.set(getattr(ticket, "kept", None))
         try:
@@ -177,7 +167,7 @@ class PrimalOperator(TensorOperator):
             at = self._primal.at(form, given)
             left.append(at)
             result = at.result
-        latest.set(noted(result))
+        latest.set(result.noted)
         home = home_of(tensors)
         return [from_host(content, home) for content in contents(result.parts)]
 
@@ -186,7 +176,7 @@ class PrimalOperator(TensorOperator):
     ) -> list[torch.Tensor]:
         given = _given(tensors, [int(n) for n in whole], real, hollow)
         result, outlines = self._primal.outlined(form, given)
-        latest.set(noted(result))
+        latest.set(result.noted)
         home = home_of(tensors)
         return [empty(one, home) for one in outlines]
 
@@ -194,22 +184,22 @@ class PrimalOperator(TensorOperator):
 class PulledOperator(TensorOperator):
     """The operator of a pullback."""
 
-    def __init__(self, name: str, flat: Pulled) -> None:
+    def __init__(self, name: str, flat: PulledBack) -> None:
         self._pulled = flat
         super().__init__(name, flat)
 
-    def number(self, form: PulledForm) -> int:
+    def number(self, form: DerivativeForm) -> int:
         """The number of a form."""
         return self._pulled.forms.number(form)
 
     def run(
         self, tensors: Tensors, *, whole: Sequence[int], real: Sequence[float], form: int
     ) -> list[torch.Tensor]:
-        own, bars = self._taken_apart(tensors, form)
+        own, bars = self._pulled.taken_apart(form, tensors)
         known = _known.get()
         if known is None:
             known = self._pulled.primal_at(form, _given(own, whole, real, on_host))
-        parts = self._pulled.gradients(form, known, [on_host(bar) for bar in bars])
+        parts = self._pulled.mapped(form, known, [on_host(bar) for bar in bars])
         pairs = zip(contents(parts), self._wanted(tensors, form), strict=True)
         return [like(content, tensor) for content, tensor in pairs]
 
@@ -220,13 +210,9 @@ class PulledOperator(TensorOperator):
                 for one in self._wanted(tensors, form)]  # fmt: skip
 
     def _wanted(self, tensors: Tensors, form: int) -> list[torch.Tensor]:
-        own, _ = self._taken_apart(tensors, form)
-        return [x for x, one in zip(own, self._pulled.wanted(form), strict=True) if one]
-
-    def _taken_apart(self, tensors: Tensors, form: int) -> tuple[Tensors, Tensors]:
-        """The tensors of the primal, and the cotangents."""
-        count = len(self._pulled.wanted(form))
-        return tensors[:count], tensors[count:]
+        own, _ = self._pulled.taken_apart(form, tensors)
+        mask = self._pulled.asked(form).tensors
+        return [x for x, one in zip(own, mask, strict=True) if one]
 
 
 def _given(

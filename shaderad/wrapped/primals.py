@@ -13,17 +13,21 @@ from shaderad.arrays.arrays import Array, array, is_host_array
 from shaderad.arrays.tape import When
 from shaderad.diagnostics import error
 from shaderad.differentiate.forms import check_keywords
+from shaderad.differentiate.kernel_at import kernel_at
 from shaderad.differentiate.linearised import Linearised, linearised
 from shaderad.execute.bindable_graphs import BindableGraph
 from shaderad.execute.call import device_of
+from shaderad.execute.graphs import GraphFunction
 from shaderad.ir import types
 from shaderad.language.signatures import Launchable
+from shaderad.lower.bindings import Mode
 from shaderad.trace.arguments import typed_arguments
-from shaderad.wrapped.flat import ArrayPlace, Flat, FlatAt, Given, Typed, TypedAt
+from shaderad.wrapped.flat import ArrayPlace, Flat, FlatAt, Given, Typed, TypedAt, moved_parts
 from shaderad.wrapped.parts import ArrayPart, Outline, joined, parts_in, split
 from shaderad.wrapped.structures import (
     Leaves,
     Structure,
+    derivative_tree,
     structure_of,
     tensor_count,
     tree_of,
@@ -31,6 +35,8 @@ from shaderad.wrapped.structures import (
 )
 
 Function = Callable[..., Any]
+Noted = tuple[Structure, tuple[int, ...], tuple[float, ...]]
+"""The structure of a result, and the numbers in it."""
 
 
 class Primal(Flat):
@@ -77,6 +83,11 @@ class Result:
         self.numbers = Leaves()
         self.structure = structure_of(out, self._place, "result")
 
+    @property
+    def noted(self) -> Noted:
+        """All of it but the content of its arrays."""
+        return self.structure, tuple(self.numbers.whole), tuple(self.numbers.real)
+
     def _place(self, leaf: Any) -> Structure | None:
         if not isinstance(leaf, Array):
             return self.numbers.number(leaf.item() if isinstance(leaf, np.generic) else leaf)
@@ -94,6 +105,10 @@ class TreeFunction(Primal):
     def __init__(self, function: Launchable | BindableGraph, call: Mapping[str, Any]) -> None:
         super().__init__(function, call)
 
+    @property
+    def is_traced(self) -> bool:
+        return isinstance(self.function, GraphFunction)
+
     def at(self, form: int, given: Given) -> PrimalAt:
         args, keywords = self._arguments(form, given)
         at = linearised(self.function, args, keywords, when=When.BEFORE_PULLBACK)
@@ -101,9 +116,18 @@ class TreeFunction(Primal):
 
     def outlined(self, form: int, given: Given) -> tuple[Result, list[Outline]]:
         args, keywords = self._arguments(form, given)
-        at = linearised(self.function, args, keywords, when=When.IF_NEEDED)
+        at = linearised(self.function, args, keywords, when=When.NEVER)
         result = Result(at.out)
         return result, [part.outline for part in result.parts]
+
+    def check(
+        self, form: int, given: Given, mode: Mode = Mode.PRIMAL, moving: Sequence[bool] = ()
+    ) -> None:
+        if isinstance(self.function, Launchable):
+            args, keywords = self._arguments(form, given)
+            at = kernel_at(self.function, args, keywords, when=When.NEVER)
+            own = _by_argument(self._structures(form), moving) if moving else []
+            at.prepare(mode, [k for k, one in enumerate(own) if any(one)])
 
     def typed(self, form: int, given: Given) -> Typed:
         args, keywords = self._arguments(form, given)
@@ -184,10 +208,10 @@ class TreeAt(PrimalAt):
         self.parts = self.result.parts
 
     def pull(self, bars: Sequence[Any], wanted: Sequence[bool]) -> list[ArrayPart]:
-        remaining = iter(wanted)
-        own = [[next(remaining) for _ in range(tensor_count(one))] for one in self._structures]
+        own = _by_argument(self._structures, wanted)
         positions = [k for k, one in enumerate(own) if any(one)]
-        if any(remaining) or not all(map(self._at.is_differentiable, positions)):
+        is_positional = sum(map(sum, own)) == sum(wanted)
+        if not (is_positional and all(map(self._at.is_differentiable, positions))):
             raise error("SR0478")
         gradients = self._at.pull(self._out_bar(bars), positions, None)
         found: list[ArrayPart] = []
@@ -195,6 +219,23 @@ class TreeAt(PrimalAt):
             pairs = zip(parts_in(self._structures[k], gradient), own[k], strict=True)
             found += [_known(part) for part, is_wanted in pairs if is_wanted]
         return found
+
+    def push(self, dots: Sequence[Any]) -> list[ArrayPart | None]:
+        remaining = iter(dots)
+        tangents = [derivative_tree(one, remaining) for one in self._structures]
+        moving = [k for k, one in enumerate(tangents) if one is not None]
+        if any(one is not None for one in remaining):
+            raise error("SR0478")
+        if not all(map(self._at.is_differentiable, moving)):
+            raise error("SR0478")
+        found: list[Any] = []
+
+        def collect(leaf: Any, tangent: Any) -> None:
+            if isinstance(leaf, Array):
+                found.append(tangent)
+
+        trees.mapped(collect, self.result.out, self._at.push(tangents))
+        return moved_parts(self.parts, self.result.places, found)
 
     def _out_bar(self, bars: Sequence[Any]) -> Any:
         remaining = iter(bars)
@@ -209,6 +250,12 @@ class TreeAt(PrimalAt):
         return trees.mapped(bar, self.result.out)
 
 
+def _by_argument(structures: Sequence[Structure], mask: Sequence[bool]) -> list[list[bool]]:
+    """A mask of all tensors, by positional argument."""
+    rest = iter(mask)
+    return [[next(rest) for _ in range(tensor_count(one))] for one in structures]
+
+
 def _known(part: ArrayPart | None) -> ArrayPart:
     if part is None or not part.is_float:
         raise error("SR0478")
@@ -221,6 +268,15 @@ class PlainFunction(Primal):
     def __init__(self, function: Function, call: Mapping[str, Any]) -> None:
         super().__init__(function, call)
         check_keywords(call)
+
+    @property
+    def is_traced(self) -> bool:
+        return True
+
+    def check(
+        self, form: int, given: Given, mode: Mode = Mode.PRIMAL, moving: Sequence[bool] = ()
+    ) -> None:
+        """Nothing: its outline is a trace."""
 
     def called(self, form: int, given: Given) -> Result:
         return self._result(form, given, self._uploaded(given))

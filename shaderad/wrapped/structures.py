@@ -100,6 +100,22 @@ def tree_of(
     return parts if kind == "list" else tuple(parts)
 
 
+def derivative_tree(structure: Structure, leaves: Iterator[Any]) -> Any:
+    """Derivatives of the tensors in the form of a structure: `None` for parts without any.
+
+    Dicts stand for dataclasses and structs.
+    """
+    kind, detail, inner = structure
+    if kind == "tensor":
+        return next(leaves)
+    parts = [derivative_tree(one, leaves) for one in inner]
+    if all(part is None for part in parts):
+        return None
+    if kind == "object":
+        return dict(zip(detail[1], parts, strict=True))
+    return tree_of((kind, detail, (TENSOR,) * len(parts)), iter(parts), iter(()), iter(()))
+
+
 def _object(cls: type, names: tuple[str, ...], parts: list[Any]) -> Any:
     # Not by calling its class, which may check or convert its fields.
     made: Any = object.__new__(cast("Any", cls))

@@ -110,7 +110,7 @@ def test_the_api_page_has_every_public_name_that_no_other_page_has() -> None:
     text = text_of("api.md")
     names = set(re.findall(r"^### (\w+)$", text, re.MULTILINE))
     elsewhere = {*sad.TYPES, *sad.INTRINSICS, *sad.FORMS, *marks(), *errors()}
-    elsewhere |= {"optim", "random", "render", "torch"}
+    elsewhere |= {"jax", "optim", "random", "render", "torch"}
     assert [name for name in sad.__all__ if name not in names | elsewhere] == []
 
 

@@ -15,11 +15,12 @@ from torch.utils.checkpoint import checkpoint
 from torch.utils.data import DataLoader, TensorDataset
 
 import shaderad as sad
-from tests.torch.functions import both, dense, gathered, scan_product, square
+from tests.wrapped import functions
+from tests.wrapped.functions import both, dense, gathered, scan_product, square
 
 EXACT = {"rtol": 1e-5, "atol": 1e-6}
 """Some roundings of float32."""
-SOURCE = Path(__file__).parent / "functions.py"
+SOURCE = Path(functions.__file__)
 
 pytestmark = pytest.mark.gpu
 

@@ -10,7 +10,7 @@ import torch
 from torch._dynamo.testing import CompileCounter
 
 import shaderad as sad
-from tests.torch.functions import Mesh, Pair, dense, looked_up, mixed, square
+from tests.wrapped.functions import Mesh, Pair, dense, looked_up, mixed, square
 
 EXACT = {"rtol": 1e-5, "atol": 1e-6}
 """Some roundings of float32, and sums in another order."""

@@ -10,19 +10,18 @@ import torch
 
 import shaderad as sad
 from shaderad import float2
-from tests.torch.functions import (
-    CASES,
+from tests.torch.functions import CASES, floats_in, spots
+from tests.wrapped.functions import (
     Case,
     Pair,
+    arrays_in,
     both,
-    floats_in,
     looked_up,
     mixed,
     moved,
     second_use,
-    spots,
     square,
-    tensors_in,
+    with_arrays,
 )
 
 STEP = 1e-2
@@ -35,24 +34,12 @@ EXACT = {"rtol": 1e-5, "atol": 1e-6}
 pytestmark = pytest.mark.gpu
 
 
-def with_leaves(case: Case, args: Any, leaves: tuple[torch.Tensor, ...]) -> Any:
+def with_floats(args: Any, floats: tuple[torch.Tensor, ...]) -> Any:
     """`args` with other tensors of floats."""
-    remaining = iter(leaves)
-
-    def replaced(tree: Any) -> Any:
-        if isinstance(tree, torch.Tensor):
-            return next(remaining) if tree.dtype.is_floating_point else tree
-        if isinstance(tree, dict):
-            return {key: replaced(part) for key, part in tree.items()}
-        if isinstance(tree, tuple | list):
-            return type(tree)(replaced(part) for part in tree)
-        if hasattr(tree, "target"):
-            return sad.pointer(replaced(tree.target))
-        if not hasattr(tree, "__dict__"):
-            return tree
-        return type(tree)(**{key: replaced(part) for key, part in vars(tree).items()})
-
-    return replaced(args)
+    remaining = iter(floats)
+    return with_arrays(
+        args, [next(remaining) if x.dtype.is_floating_point else x for x in arrays_in(args)]
+    )
 
 
 def flat(case: Case) -> tuple[Any, tuple[torch.Tensor, ...]]:
@@ -63,7 +50,7 @@ def flat(case: Case) -> tuple[Any, tuple[torch.Tensor, ...]]:
     wrapped, args = sad.torch.wrap(case.function, **case.call), case.args()
 
     def called(*leaves: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        found = floats_in(wrapped(*with_leaves(case, args, leaves)))
+        found = floats_in(wrapped(*with_floats(args, leaves)))
         return tuple(x.double() for x in found)
 
     return called, tuple(floats_in(args))
@@ -79,7 +66,7 @@ def test_gradients_are_those_of_finite_differences(device: sad.Device, case: Cas
 def test_operators_keep_the_rules_of_pytorch(device: sad.Device, case: Case) -> None:
     wrapped = sad.torch.wrap(case.function, **case.call)
     args = case.args()
-    args = with_leaves(case, args, tuple(
+    args = with_floats(args, tuple(
         x.detach().float().requires_grad_() for x in floats_in(args)))  # fmt: skip
     tensors, numbers = wrapped.operands(*args)
     checked = torch.library.opcheck(wrapped.operator.op, (tensors,), numbers, atol=1e-5, rtol=1e-5)
@@ -227,4 +214,4 @@ def test_numbers_make_no_new_form(device: sad.Device) -> None:
 
 
 def test_all_tensors_of_a_case_are_found() -> None:
-    assert len(tensors_in(CASES[3].args())) == 3
+    assert len(arrays_in(CASES[3].args())) == 3

@@ -1,0 +1,117 @@
+"""`wrap`: a function of trees of arrays as one of trees of JAX's arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, cast
+
+import jax
+import numpy as np
+
+from shaderad.device.devices import Device
+from shaderad.diagnostics.tracebacks import api_boundary
+from shaderad.execute.call import device_of
+from shaderad.jax.calls import FlatCall
+from shaderad.jax.primitive import bind
+from shaderad.jax.tensors import canonical, from_host, hollow, home_of, on_host, outline_of
+from shaderad.wrapped.flat import Given
+from shaderad.wrapped.parts import Outline, contents
+from shaderad.wrapped.primals import Noted, primal_of
+from shaderad.wrapped.structures import TENSOR, Leaves, Structure, structure_of, tree_of
+
+__all__ = ["wrap"]
+
+_TRACER: Any = cast("Any", jax).core.Tracer
+SHAPES = 512
+"""Combinations of shapes and numbers whose results are known without a new trace."""
+
+
+class JaxFunction:
+    """A function of JAX's arrays; made by `wrap`."""
+
+    def __init__(self, function: Callable[..., Any], call: dict[str, Any]) -> None:
+        self.function = function
+        self.__name__ = getattr(function, "__name__", type(function).__name__)
+        self._flat = primal_of(function, call)
+        self._outlined = lru_cache(SHAPES)(self._outline)
+
+    @api_boundary
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        leaves = Leaves()
+
+        def place(leaf: Any) -> Structure | None:
+            if not _is_tensor(leaf):
+                return leaves.number(leaf)
+            leaves.tensors.append(leaf)
+            return TENSOR
+
+        form = self._flat.forms.number(structure_of((args, keywords), place, "args"))
+        is_traced = any(isinstance(x, _TRACER) for x in leaves.tensors)
+        called = self._traced if is_traced else self._called
+        results, (structure, whole, real) = called(form, leaves)
+        return tree_of(structure, iter(results), iter(whole), iter(real))
+
+    def _called(self, form: int, leaves: Leaves) -> tuple[Sequence[Any], Noted]:
+        given = Given([on_host(x) for x in leaves.tensors], leaves.whole, leaves.real)
+        result = self._flat.called(form, given)
+        home = home_of(leaves.tensors)
+        return [from_host(x, home) for x in contents(result.parts)], result.noted
+
+    def _traced(self, form: int, leaves: Leaves) -> tuple[Sequence[Any], Noted]:
+        numbers = form, tuple(leaves.whole), tuple(leaves.real)
+        device = device_of(self._flat.call.get("device"), ())
+        tensors = tuple(outline_of(x) for x in leaves.tensors)
+        noted, outlines = self._outlined(*numbers, device, tensors)
+        call = FlatCall(self._flat, *numbers, device, tuple(map(canonical, outlines)))
+        return bind(call, leaves.tensors), noted
+
+    def _outline(
+        self,
+        form: int,
+        whole: tuple[int, ...],
+        real: tuple[float, ...],
+        device: Device,
+        tensors: Sequence[Outline],
+    ) -> tuple[Noted, tuple[Outline, ...]]:
+        """The structure of the result and the outline of its leaves, by tracing."""
+        given = Given([hollow(one) for one in tensors], whole, real)
+        with device:
+            result, outlines = self._flat.outlined(form, given)
+        return result.noted, tuple(outlines)
+
+    def __repr__(self) -> str:
+        return f"sad.jax.wrap({self.function!r})"
+
+
+def _is_tensor(leaf: Any) -> bool:
+    """True for what JAX or NumPy holds; keys of random numbers have a dtype that is JAX's alone."""
+    is_array = isinstance(leaf, jax.Array | np.ndarray | np.generic)
+    return is_array and isinstance(cast("Any", leaf).dtype, np.dtype)
+
+
+@api_boundary
+def wrap(function: Callable[..., Any], **call: Any) -> JaxFunction:
+    """Makes `function` a function of JAX's arrays, which JAX differentiates, compiles and batches.
+
+    It is one primitive to JAX: `jit`, `grad`, `jvp`, `vmap` and what is made of them nest to any
+    order. An argument is copied to the device once a call, a result or gradient back once.
+
+    Args:
+        function: A kernel, a graph, an entry of `sad.load`, or any Python function on arrays.
+        call: Call keywords of each call, such as ``dim``, and other arguments that stay the same.
+
+    Returns:
+        A function of the same arguments, with arrays of JAX in place of arrays, also in tuples,
+        lists, dicts, dataclasses and structs. Its results are arrays of JAX beside the arguments,
+        on the CPU or another device; arrays of structs are dicts of arrays.
+
+    Raises:
+        DerivativeError: SR0453 for an array of floats in `call`, SR0466 for what cannot be called;
+            when called, SR0477 for an argument that is neither array nor number; when
+            differentiated, SR0478 for an array from which no derivative flows, SR0472 for forward
+            mode through a `custom_vjp`.
+
+    Differentiable in every array of floats of the positional arguments, in both modes.
+    """
+    return JaxFunction(function, call)
