@@ -19,7 +19,14 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from shaderad.diagnostics import Error, error
 from shaderad.runtime.capabilities import Capabilities
-from shaderad.runtime.process import begin_turn, call_in_children, end_turn, keep_for_ever, nap
+from shaderad.runtime.process import (
+    begin_turn,
+    call_in_children,
+    end_turn,
+    give_way,
+    keep_for_ever,
+    nap,
+)
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -85,6 +92,7 @@ class Guarded(ABC):
         while not is_done():
             waited = time.perf_counter() - start
             if waited < SPIN_SECONDS:
+                give_way()
                 continue
             try:
                 nap(min(waited * NAP_SHARE, LONGEST_NAP))

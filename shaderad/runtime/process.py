@@ -20,6 +20,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from signal import SIGINT
 from types import FrameType
 from typing import Any, cast
@@ -155,6 +156,10 @@ class let_through:
     def __exit__(self, *_: object) -> None:
         if self._held is not None:
             self._held.hold_again()
+
+
+give_way: Callable[[], None] = getattr(os, "sched_yield", partial(time.sleep, 0))
+"""Lets the threads of a driver run that computes on the processor."""
 
 
 def nap(seconds: float) -> None:

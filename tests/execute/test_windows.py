@@ -15,7 +15,7 @@ from shaderad.runtime import fill
 from tests.windows import run_by_windows
 
 LIMIT = 200_000
-"""Bytes of a binding here; teams of a scan run 16,384 elements at a time."""
+"""Bytes of a binding here; teams of a scan run 33,280 elements at a time."""
 COUNT = 100_003
 TOLERANCE = 2e-5
 """Of the largest value: a product of 100,000 factors is exact to 1e-5 without windows, too."""

@@ -12,7 +12,7 @@ from shaderad.ir.nodes import Assign, Expr
 from shaderad.ir.types import FLOAT, Matrix, Struct, Type
 from shaderad.lower.bindings import Variant
 from shaderad.lower.passes.entries import runs_of
-from shaderad.lower.passes.rows import Passes, lower_reduce, lower_scan
+from shaderad.lower.passes.rows import BLOCK, Passes, lower_reduce, lower_scan
 from shaderad.rules import composing as c
 from tests.lower.row_passes import elements_of
 
@@ -56,6 +56,13 @@ def test_chunks_cover_rows_and_none_is_empty(rows: int, length: int, is_parallel
     assert known["team_count"] == rows * chunks
     groups = [sizes.evaluate(step.group_count, known) for step in passes.steps]
     assert all(0 < g <= 4096 for g in groups) == (rows > 0)
+
+
+@pytest.mark.parametrize("length", [4096, 100_003, 1 << 20, 1 << 28])
+def test_threads_begin_an_odd_number_of_blocks_apart(length: int) -> None:
+    passes = lower_reduce(elements_of(FLOAT, 1), ops.ADD, Variant(is_parallel=False))
+    chunk_length = passes.formulas.evaluate(1, length)["chunk_length"]
+    assert chunk_length % (2 * BLOCK) == BLOCK
 
 
 def all_passes() -> list[Passes]:

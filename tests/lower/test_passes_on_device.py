@@ -36,7 +36,7 @@ pytestmark = pytest.mark.gpu
 
 Array = np.ndarray[Any, Any]
 LENGTHS = (0, 1, 2, 63, 64, 65, 255, 256, 257, 1000, 2049, 8193, 100_003, 1_000_003)
-ROWS = ((1, 300), (300, 1), (7, 1000), (1000, 7), (3, 0), (0, 3), (2, 20_000))
+ROWS = ((1, 300), (300, 1), (7, 1000), (1000, 7), (3, 0), (0, 3), (5, 5_000), (2, 20_000))
 SUMS = 1e-6
 """Sums of up to 1e6 floats in trees lose about as much as each element did."""
 

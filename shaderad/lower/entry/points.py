@@ -193,9 +193,14 @@ def _tile(entry: EntryScope, count: str, *, has_sums: bool) -> None:
         )
         if has_sums:
             piece.add("Sums before = sums;")
-    else:
+    elif entry.module.variant.is_parallel or entry.module.sums_in_waves:
         step = f"{INDEX} += groupSize"
         piece.open(f"for (uint {INDEX} = {first} + lane; {INDEX} < {end}; {step})")
+    else:
+        part = entry.names.make("part")
+        piece.add(f"TilePart {part} = partOfTile({first}, {end}, {tile});")
+        step = f"{INDEX} += neighbourCount"
+        piece.open(f"for (uint {INDEX} = {part}.firstIndex; {INDEX} < {part}.endIndex; {step})")
     _note_whole_group(entry, end)
     _thread(entry)
     if is_together and has_sums:

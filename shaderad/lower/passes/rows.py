@@ -291,7 +291,7 @@ class Cut:
 
 PARALLEL = Cut(longest_whole=8192, chunk_length=1024, chunk_limit=4096, is_together=True)
 """For devices whose groups run in parallel."""
-SERIAL = Cut(longest_whole=2048, chunk_length=256, chunk_limit=16384, is_together=False)
+SERIAL = Cut(longest_whole=2048, chunk_length=512, chunk_limit=4096, is_together=False)
 """For processors, which run the threads of a group in turn and pay for every barrier."""
 
 
@@ -339,9 +339,11 @@ def _cut_rows(formulas: Formulas, cut: Cut, width: int) -> Chunks:
     # 1 for short rows.
     several = sizes.add(1, sizes.multiply(is_long, sizes.subtract(fewer, 1)))
     count = formulas.define("several_chunks", several)
-    blocks = sizes.divide_up(length, sizes.multiply(BLOCK, count))
-    each = sizes.multiply(BLOCK, sizes.maximum(1, blocks))
-    chunk_length = formulas.define("chunk_length", each)
+    blocks = sizes.maximum(1, sizes.divide_up(length, sizes.multiply(BLOCK, count)))
+    if not cut.is_together:
+        # The elements that threads read at one time lie in different sets of a cache.
+        blocks = sizes.add(1, sizes.multiply(2, sizes.floor_divide(blocks, 2)))
+    chunk_length = formulas.define("chunk_length", sizes.multiply(BLOCK, blocks))
     # As lengths are rounded up, there may be fewer chunks: none is empty.
     count = sizes.maximum(1, sizes.divide_up(length, chunk_length))
     chunk_count = formulas.define("chunk_count", count)
