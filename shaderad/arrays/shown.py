@@ -23,7 +23,7 @@ PICTURE_SIDES = range(4, 2049)
 """Extents of arrays of colours that are pictures: smaller ones are tables, larger ones too much."""
 READ_LIMIT = 1 << 20
 """Elements that are read for a table."""
-_SMALL = 96
+_SMALL = 192
 """Pixels a side up to which a picture is enlarged."""
 
 Values = np.ndarray[Any, np.dtype[Any]]

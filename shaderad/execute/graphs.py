@@ -162,6 +162,9 @@ class GraphFunction(BindableGraph):
         assert traced is not None
         draw(path, self._drawn(traced))
 
+    def __repr__(self) -> str:
+        return f"<graph {self.python.__name__}({', '.join(self._signature.parameters)})>"
+
     def _repr_html_(self) -> str | None:
         """The latest trace, drawn beside its gradient; nothing before the first."""
         if self._latest is None:

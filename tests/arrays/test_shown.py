@@ -83,7 +83,7 @@ def test_two_axes_of_colours_are_a_picture(device: sad.Device, channels: int) ->
     html = image._repr_html_()
     assert html is not None
     np.testing.assert_array_equal(pixels_of(html), levels)
-    assert 'width="91" height="65"' in html
+    assert 'width="189" height="135"' in html
 
 
 def test_arrays_too_small_or_too_large_are_no_pictures(device: sad.Device) -> None:

@@ -39,6 +39,13 @@ def test_the_site_has_every_page_and_every_error(site: Path) -> None:
     assert 'id="SR0415"' in (site / "errors.html").read_text(encoding="utf-8")
 
 
+def test_the_site_shows_notebooks_with_their_outputs(site: Path) -> None:
+    for notebook in (ROOT / "docs" / "notebooks").glob("*.ipynb"):
+        text = (site / f"notebook_{notebook.stem}.html").read_text(encoding="utf-8")
+        assert text.count('src="data:image/png;base64,') >= 2
+        assert (site / "notebooks" / notebook.name).read_bytes() == notebook.read_bytes()
+
+
 def test_a_code_in_prose_leads_to_its_row(site: Path) -> None:
     text = (site / "limitations.html").read_text(encoding="utf-8")
     assert '<a href="errors.html#SR0415">SR0415</a>' in text

@@ -42,6 +42,7 @@ def test_a_notebook_shows_a_graph_that_was_called_as_its_picture(device: sad.Dev
     def doubled(x: Any) -> Any:
         return 2.0 * x
 
+    assert repr(doubled) == "<graph doubled(x)>"
     assert doubled._repr_html_() is None
     doubled(sad.array(np.ones(8, np.float32), device=device))
     assert re.findall(r'font-size="14">(\w+)<', doubled._repr_html_()) == ["doubled", "gradient"]
