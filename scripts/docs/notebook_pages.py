@@ -14,7 +14,9 @@ from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
+_NOTEBOOK = re.compile(r"\]\(notebooks/(\w+)\.ipynb\)")
 _LINK = re.compile(r"\]\((?:\.\./)?([^):]+)\)")
 
 
@@ -23,6 +25,12 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         content = page_of(json.loads(path.read_text(encoding="utf-8")), path.name)
         files.append(File.generated(config, f"notebook_{path.stem}.md", content=content))
     return files
+
+
+def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
+    """Links of other pages to a notebook lead to its page."""
+    is_notebook = page.file.src_uri.startswith("notebook_")
+    return markdown if is_notebook else _NOTEBOOK.sub(r"](notebook_\1.md)", markdown)
 
 
 def page_of(notebook: dict[str, Any], name: str) -> str:
