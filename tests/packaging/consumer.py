@@ -15,7 +15,8 @@ class Lamp:
     power: float
 
     def at(self, point: float3) -> float:
-        return self.power * falloff(sad.length(point - self.center[0]))
+        away = point - self.center[0]
+        return self.power * falloff(sad.length(away))
 
 
 @sad.function
@@ -34,6 +35,10 @@ def loss(light: sad.Array[float, "n"], target: sad.Array[float, "n"]) -> sad.Arr
     return sad.sum((light - target) ** 2.0)
 
 
+def cubes(light: sad.Array) -> sad.Array:
+    return sad.sum(light * light * light)
+
+
 def main() -> None:
     lamp = Lamp(center=[[0.0, 0.0, 0.0]], power=2.0)
     points = sad.array(np.eye(3, dtype=np.float32), dtype=float3)
@@ -45,6 +50,9 @@ def main() -> None:
     # The loss is a square of what is proportional to the power.
     print(round(float(by_lamp.power) / float(value), 3))
     print(sad.gradcheck(shade, lamp, points, dim=3))
+    curved = sad.hvp(cubes, light, by_light)
+    pushed = sad.jvp(loss, (light, by_light), (by_light, None))
+    print(curved.shape, len(pushed))
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import json
 import re
 
 import shaderad as sad
+from shaderad.language import annotations, checked
 from tests.packaging.environments import PROJECT, package
 from tests.samples.loading import ROOT
 
@@ -22,7 +23,5 @@ def test_the_web_loader_has_the_name_and_the_license_of_the_project() -> None:
     assert (package.WEB / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
 
 
-def test_checkers_see_each_annotation_that_a_program_has() -> None:
-    from shaderad.language import annotations, checked
-
-    assert checked.__all__ == annotations.__all__
+def test_checkers_see_each_annotation_and_type_that_a_program_has() -> None:
+    assert set(checked.__all__) == {*annotations.__all__, *annotations.TYPES}

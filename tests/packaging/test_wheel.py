@@ -54,6 +54,7 @@ def test_the_wheel_alone_runs_a_kernel_and_its_gradient(complete: Environment) -
     assert shapes == "(3,) (3, 3)"
     assert ratio == "1.0"
     assert report[0] == "gradcheck of shade: vjp agrees with jvp"
+    assert report[-1] == "(3,) 2"
     assert complete.command("doctor").returncode == 0
 
 
@@ -68,7 +69,8 @@ def test_a_program_that_is_type_checked_against_the_wheel_passes(complete: Envir
 
 
 def errors_of(environment: Environment, file: str) -> list[str]:
-    """What pyright has against a file, at the settings that it has by default."""
+    """What pyright has against a file in its strict mode."""
+    (environment.place / "pyrightconfig.json").write_text('{"typeCheckingMode": "strict"}')
     command = [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath",
                str(environment.python), file]  # fmt: skip
     done = subprocess.run(
