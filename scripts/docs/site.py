@@ -59,8 +59,13 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=ROOT / "out" / "site")
     parser.add_argument("--version", default=tomllib.loads(text)["project"]["version"])
     arguments = parser.parse_args()
-    build(arguments.out.resolve(), arguments.version)
-    index(arguments.out)
+    out = arguments.out.resolve()
+    build(out, arguments.version)
+    index(out)
+    sys.stdout.write(
+        f"{out}/index.html is the site; its search and its menu of versions need: "
+        f"python -m http.server -d {out}\n"
+    )
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from tests.samples.loading import ROOT
 pytestmark = pytest.mark.slow
 
 HERE = ROOT / "tests" / "packaging"
-TARGETS = ("spirv", "spirv-core", "wgsl")
+TARGETS = ("spirv", "wgsl")
 WHERE = "import shaderad; print(shaderad.__file__, shaderad.__version__)"
 
 
