@@ -59,6 +59,7 @@ for call in (
 ):
     failure = refused(call)
     assert failure.code == "SR0505", failure
+    assert isinstance(failure, ImportError)
     assert "pip install slangpy" in str(failure)
 failure = refused(lambda: sad.open_device("slangpy"))
 assert isinstance(failure, ImportError), failure
