@@ -19,7 +19,7 @@ from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.language.annotations import TYPES
 from shaderad.names import FORMS, INTRINSICS
 
-if TYPE_CHECKING:  # What `_LATER` imports.
+if TYPE_CHECKING:  # What `_LATER` imports, and annotations as types.
     from shaderad import optim as optim
     from shaderad import random as random
     from shaderad import torch as torch
