@@ -19,7 +19,7 @@ from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.language.annotations import TYPES
 from shaderad.names import FORMS, INTRINSICS
 
-if TYPE_CHECKING:  # What `_LATER` imports, and annotations as types.
+if TYPE_CHECKING:  # What `_LATER` imports.
     from shaderad import optim as optim
     from shaderad import random as random
     from shaderad import torch as torch
@@ -32,7 +32,7 @@ if TYPE_CHECKING:  # What `_LATER` imports, and annotations as types.
     from shaderad.differentiate.transforms import *
     from shaderad.execute.graphs import *
     from shaderad.functions.public import *
-    from shaderad.language.checked import *
+    from shaderad.language.checked import *  # Annotations as types.
     from shaderad.runtime.devices import *
 else:
     from shaderad.language.annotations import *
