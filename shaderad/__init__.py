@@ -16,7 +16,6 @@ from shaderad.diagnostics import error
 from shaderad.diagnostics.errors import *
 from shaderad.diagnostics.foreign_names import remedy_for
 from shaderad.diagnostics.tracebacks import api_boundary
-from shaderad.language.annotations import *
 from shaderad.language.annotations import TYPES
 from shaderad.names import FORMS, INTRINSICS
 
@@ -34,7 +33,10 @@ if TYPE_CHECKING:  # What `_LATER` imports.
     from shaderad.differentiate.transforms import *
     from shaderad.execute.graphs import *
     from shaderad.functions.public import *
+    from shaderad.language.checked import *  # Annotations as types.
     from shaderad.runtime.devices import *
+else:
+    from shaderad.language.annotations import *
 
 __version__ = "0.1.0"
 

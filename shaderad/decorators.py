@@ -151,7 +151,7 @@ def function(function: Callable[..., object]) -> CallableFunction:
 
 
 @api_boundary
-def struct(cls: C) -> C:
+def struct(cls: Any) -> Any:
     """Makes a class with annotated fields a struct of the kernel language.
 
     Fields are value types or arrays (``vertices: sad.In[float3]``); methods are functions that
@@ -161,7 +161,8 @@ def struct(cls: C) -> C:
         LanguageError: SR0103 for anything but a class, SR0104 for base classes, and for members
             that kernels do not have.
     """
-    if not isinstance(cls, type):  # pyright: ignore[reportUnnecessaryIsInstance]
+    # Typed as `Any`, so that checkers keep the class, and take whatever its constructor is given.
+    if not isinstance(cls, type):
         raise error("SR0103", None, found=f"`{cls!r}`")
     locals_ = caller_locals(3)
     info = StructInfo(cls, caller_globals(3), locals_)

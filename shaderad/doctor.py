@@ -30,6 +30,7 @@ from shaderad.compiler.formats import FORMATS
 from shaderad.compiler.libslang import find_library
 from shaderad.compiler.validate import Judgement, Status, validate
 from shaderad.diagnostics import Error
+from shaderad.runtime.base import Runtime
 from shaderad.runtime.devices import RUNTIMES, runtime_module
 
 Kind = Literal["ok", "none", "failed", "fact"]
@@ -67,11 +68,12 @@ REMEDY_BY_SYMPTOM = (
         r"cannot open shared object",
         "install the library it names (Debian, Ubuntu: apt-get install libatomic1 libx11-6)",
     ),
+    (r"which is not installed", "pip install {runtime}"),
     (r"No module named", f"install it again: pip install --force-reinstall {' '.join(RUNTIMES)}"),
     (r"died of|no answer", "update the driver, or choose another device with SHADERAD_DEVICE"),
     (r"could not open|no adapter|create device", DRIVER_REMEDY),
 )
-"""Patterns for the text of a failure, with remedies; the first match applies."""
+"""Patterns for the text of a failure of `runtime`, with remedies; the first match applies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +126,7 @@ def _versions() -> Iterator[Finding]:
         try:
             yield Finding("versions", package, "fact", metadata.version(package))
         except metadata.PackageNotFoundError:
-            remedy = f"pip install {package}"
-            yield Finding("versions", package, "failed", "not installed", remedy)
+            yield Finding("versions", package, "none", "not installed")
 
 
 def _vulkan_drivers() -> list[Finding]:
@@ -157,13 +158,14 @@ def _runtime(name: str) -> Iterator[Finding]:
     if "failure" in answer:
         failure = str(answer["failure"])
         remedies = (text for pattern, text in REMEDY_BY_SYMPTOM if re.search(pattern, failure))
-        yield Finding("runtimes", name, "failed", failure, next(remedies, ""))
+        remedy = next(remedies, "").format(runtime=name)
+        yield Finding("runtimes", name, "failed", failure, remedy)
     else:
-        detail = _capability_text(answer["capabilities"], answer["target"])
+        detail = _capability_text(answer["capabilities"], answer["route"])
         yield Finding("runtimes", name, "ok", detail)
 
 
-def _capability_text(capabilities: dict[str, Any], target: str) -> str:
+def _capability_text(capabilities: dict[str, Any], route: str) -> str:
     features = set(capabilities["features"])
     megabytes = capabilities["binding_bytes_limit"] >> 20
     lines = [
@@ -171,7 +173,7 @@ def _capability_text(capabilities: dict[str, Any], target: str) -> str:
         f"driver {capabilities['driver']}",
         f"has {', '.join(sorted(features)) or 'no optional feature'}",
         f"lacks {', '.join(sorted(FEATURES - features)) or 'nothing'}",
-        f"gradients add by {capabilities['atomics']} atomics; programs go in as {target}",
+        f"gradients add by {capabilities['atomics']} atomics; {route}",
         f"{capabilities['storage_buffer_limit']} storage buffers of up to {megabytes} MiB",
     ]
     return "\n".join(lines)
@@ -194,7 +196,7 @@ def _ask_child(runtime: str) -> dict[str, Any]:
 
 
 def _try_runtime(name: str) -> dict[str, Any]:
-    """Runs in the child process: opens runtime `name` and runs `DOUBLE`."""
+    """Runs in the child process: opens runtime `name`, and runs `DOUBLE` if it can be compiled."""
     from shaderad.runtime import open_runtime
 
     try:
@@ -202,30 +204,37 @@ def _try_runtime(name: str) -> dict[str, Any]:
         chosen = os.environ.get("SHADERAD_DEVICE", "")
         runtime = open_runtime(chosen if chosen.partition(":")[0] == name else name)
         adapters = runtime_module(name).list_devices()
-        x, y = runtime.allocate(16), runtime.allocate(16)
-        runtime.write(x, 0, struct.pack("<4f", 1, 2, 3, 4))
-        runtime.dispatch(runtime.pipeline(DOUBLE), {0: x, 1: y}, b"", (1, 1, 1))
-        values = struct.unpack("<4f", runtime.read([(y, 0, 16)])[0])
+        values = _doubled(runtime) if find_library() else None
     except Error as failure:
         return {"failure": "\n".join(filter(None, (failure.message, failure.note, failure.label)))}
-    if values != (2, 4, 6, 8):
+    if values not in (None, (2, 4, 6, 8)):
         return {"failure": f"it doubles 1, 2, 3, 4 to {values}"}
+    route = f"programs go in as {runtime.routes()[-1].target}" if values else "no program was tried"
     capabilities = dataclasses.asdict(runtime.capabilities)
     answer = {
         "adapters": [info.summary for info in adapters],
         "capabilities": capabilities | {"features": sorted(runtime.capabilities.features)},
-        "target": runtime.routes()[-1].target,
+        "route": route,
     }
     runtime.close()
     return answer
+
+
+def _doubled(runtime: Runtime) -> tuple[float, ...]:
+    """1, 2, 3, 4 after `DOUBLE`."""
+    x, y = runtime.allocate(16), runtime.allocate(16)
+    runtime.write(x, 0, struct.pack("<4f", 1, 2, 3, 4))
+    runtime.dispatch(runtime.pipeline(DOUBLE), {0: x, 1: y}, b"", (1, 1, 1))
+    return struct.unpack("<4f", runtime.read([(y, 0, 16)])[0])
 
 
 def _compiler() -> Iterator[Finding]:
     """libslang, and the validators of its output."""
     library = find_library()
     if library is None:
+        detail = "not found: nothing can be compiled, folders of `shaderad build` run"
         remedy = "pip install --force-reinstall slangpy"
-        yield Finding("compiler", "libslang", "failed", "not found", remedy)
+        yield Finding("compiler", "libslang", "none", detail, remedy)
         return
     try:
         # Without the cache, which would hide a broken compiler.

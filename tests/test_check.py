@@ -105,6 +105,7 @@ def test_right_derivatives_pass_with_a_report_that_can_be_read(device: sad.Devic
     assert [one.size for one in report.arguments] == [3, 1, 12, 1]
     assert "vjp agrees with jvp" in repr(report)
     assert "x: 12 comparisons over 12 floats" in repr(report)
+    assert "<td>x</td><td>12</td><td>12</td>" in report._repr_html_()
 
 
 def test_device_arrays_of_structs_and_large_arguments_are_sampled(device: sad.Device) -> None:
@@ -150,6 +151,7 @@ def test_straight_through_estimators_are_exempt(device: sad.Device) -> None:
     report = sad.gradcheck(quantised, [0.4, 1.2], dim=2)
     assert report.is_exempt
     assert "exempt" in repr(report)
+    assert report._repr_html_() == f"<pre>{report!r}</pre>"
 
 
 def test_a_missing_forward_derivative_leaves_finite_differences(device: sad.Device) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import pytest
 
 from shaderad import doctor
 from shaderad.compiler.validate import Judgement, Status
+from shaderad.diagnostics import error
 from shaderad.doctor import Finding
 
 
@@ -72,6 +74,22 @@ def test_a_missing_system_library_is_named(monkeypatch: pytest.MonkeyPatch) -> N
     (found,) = findings_of("slangpy")
     assert reason in found.detail
     assert "libatomic1" in found.remedy
+
+
+def test_a_runtime_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    failure = error("SR0625", runtime="slangpy")
+    answer_with(monkeypatch, 0, json.dumps({"failure": failure.message}), "")
+    (found,) = findings_of("slangpy")
+    assert found.remedy == "pip install slangpy"
+
+
+def test_a_machine_without_the_compiler_runs_builds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "find_library", lambda: None)
+    (found,) = doctor._compiler()
+    assert (found.status, found.remedy.split()[-1]) == ("none", "slangpy")
+    assert "folders of `shaderad build` run" in found.detail
+    answer = doctor._try_runtime("wgpu")
+    assert answer["route"] == "no program was tried"
 
 
 def test_a_driver_that_greets_does_not_spoil_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:

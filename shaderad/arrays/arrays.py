@@ -190,6 +190,14 @@ class Array(ArrayOperators):
         where = self.device.capabilities.runtime
         return f"Array({self.element}, shape={self.shape}, device={where!r})"
 
+    def _repr_html_(self) -> str | None:
+        """The values, or an array of colours as a picture; nothing while it is traced."""
+        if self.trace is not None and self.trace.is_open:
+            return None
+        from shaderad.arrays.shown import array_html
+
+        return array_html(self)
+
     # -- to the host -----------------------------------------------------------------------
 
     def numpy(self) -> np.ndarray[Any, Any]:

@@ -80,7 +80,8 @@ def build(
     Raises:
         LanguageError: SR0701 to SR0707, SR0730, SR0731, SR0734, SR0735, SR0738, SR0746, SR0747, or
             an error of the front end.
-        CompileError: SR0501 to SR0507, SR0708 to SR0715, SR0740 to SR0745, SR0750.
+        CompileError: SR0501 to SR0504, SR0506, SR0507, SR0708 to SR0715, SR0740 to SR0745, SR0750.
+        MissingPackageError: SR0505, if there is no compiler.
         DeviceError: SR0602, SR0603, if wgpu has no device to vet with.
         GradientError: SR0751, if `verify` finds a wrong gradient.
         ShapeError: SR0374, if `bounds` is unknown.

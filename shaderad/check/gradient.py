@@ -25,6 +25,7 @@ from shaderad.check.slots import (
 )
 from shaderad.diagnostics import DerivativeError, Error, error
 from shaderad.diagnostics.errors import counted
+from shaderad.diagnostics.notebook import preformatted, table
 from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.differentiate.linearised import Linearised, linearised
 from shaderad.ir import nodes
@@ -84,6 +85,13 @@ class GradcheckReport:
             for a in self.arguments
         ]
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        if self.is_exempt:
+            return preformatted(repr(self))
+        rows = [(a.name, a.size, a.comparisons, f"{a.worst:.0%}") for a in self.arguments]
+        head = ("argument", "floats", "comparisons", "worst, of the tolerance")
+        return table(f"gradcheck of {self.function}: {self.identity}", head, rows)
 
 
 @api_boundary

@@ -77,8 +77,9 @@ def compile_program(
         before: Called before a compilation, not before a read of the cache.
 
     Raises:
-        CompileError: SR0501 refused, SR0502 crashed, SR0503 took too long, SR0505 no compiler
-            installed, SR0506 no child process, SR0508 killed.
+        CompileError: SR0501 refused, SR0502 crashed, SR0503 took too long, SR0506 no child
+            process, SR0508 killed.
+        MissingPackageError: SR0505 no compiler installed.
     """
     form, target = FORMATS[code_format], target or code_format
     cache = cache or default_cache()

@@ -287,6 +287,7 @@ def open_device(
     Raises:
         DeviceError: SR0601 to SR0603, where there is no such runtime or adapter; SR0622 in a
             process that was forked off while a device was open.
+        MissingPackageError: SR0625, where the package of `runtime` is not installed.
     """
     opened = Device(open_runtime(runtime, adapter=adapter, native=native, limits=limits))
     with _default.lock:

@@ -12,6 +12,7 @@ from shaderad.diagnostics.errors import (
     GradientError,
     LanguageError,
     Message,
+    MissingPackageError,
     ShapeError,
 )
 
@@ -47,7 +48,7 @@ MESSAGES: dict[str, Message] = {
         help="for Vulkan and OpenGL 4.6 use `spirv` (GLSL lacks what the derivatives need), "
         "for Direct3D `hlsl`",
     ),
-    "SR0505": _compile(
+    "SR0505": partial(Message, MissingPackageError)(
         "the Slang compiler is not installed",
         note="it comes with the package `slangpy`, which this Python cannot find",
         help="run `pip install slangpy`, or load what `shaderad build` wrote with `sad.load`",

@@ -102,6 +102,11 @@ MESSAGES: dict[str, Message] = {
         "`shaderad.{name}` needs {library}, which is not installed",
         help="run `pip install shaderad[{name}]`",
     ),
+    "SR0625": partial(Message, MissingPackageError)(
+        "runtime `{runtime}` needs the package `{runtime}`, which is not installed",
+        note="`pip install shaderad` brings it, `pip install --no-deps shaderad` does not",
+        help="run `pip install {runtime}`, or open a device of another runtime",
+    ),
     "SR0622": _device(
         "{what} was opened in another process, from which this one was forked",
         help='start processes by `spawn`, as `multiprocessing.set_start_method("spawn")` does, '

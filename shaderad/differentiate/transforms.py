@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -100,9 +100,7 @@ def vjp(function: Function, *args: Any, **call: Any) -> tuple[Any, Pullback]:
 
 
 @api_boundary
-def jvp(
-    function: Function, primals: Sequence[Any], tangents: Sequence[Any], **call: Any
-) -> tuple[Any, Any]:
+def jvp(function: Function, primals: Any, tangents: Any, **call: Any) -> tuple[Any, Any]:
     """Runs `function` at `primals`, and pushes `tangents` forward with it (forward mode).
 
     ``out_dot = J @ tangents`` with ``J = d function(primals) / d primals``, in one run and without
@@ -111,7 +109,7 @@ def jvp(
     Args:
         function: A kernel, a graph, or any Python function that calls kernels and functions on
             arrays.
-        primals: The positional arguments.
+        primals: The positional arguments; a single one may stand without its tuple.
         tangents: One entry a primal, in its form; `None` is zero.
         call: Call keywords such as ``dim``.
 
@@ -210,7 +208,7 @@ def _value_and_grad(
 
 
 @api_boundary
-def hvp(function: Function, primals: Sequence[Any], tangents: Sequence[Any], **call: Any) -> Any:
+def hvp(function: Function, primals: Any, tangents: Any, **call: Any) -> Any:
     """The product of the Hessian of a function that gives one float with a vector.
 
     ``d/dt grad(function)(primals + t tangents)`` at t = 0, by one backward dispatch of each kernel
@@ -219,7 +217,7 @@ def hvp(function: Function, primals: Sequence[Any], tangents: Sequence[Any], **c
     Args:
         function: A kernel, a graph, or any Python function that calls kernels and functions on
             arrays; its result holds exactly one float.
-        primals: The positional arguments.
+        primals: The positional arguments; a single one may stand without its tuple.
         tangents: The vector: one entry a primal, in its form; `None` is zero.
         call: Call keywords such as ``dim``.
 
@@ -396,6 +394,6 @@ def _check_differentiable(at: Linearised, positions: Sequence[int]) -> None:
             raise error("SR0456", position=position)
 
 
-def _as_arguments(given: Sequence[Any]) -> Sequence[Any]:
+def _as_arguments(given: Any) -> Sequence[Any]:
     """A tuple or list of arguments; anything else is one argument."""
-    return given if isinstance(given, tuple | list) else (given,)
+    return cast("Sequence[Any]", given) if isinstance(given, tuple | list) else (given,)

@@ -17,14 +17,16 @@ from shaderad.arrays.arrays import Array
 from shaderad.device.devices import Device
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import Span, error
+from shaderad.diagnostics.notebook import ShownText
 from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.execute.bindable_graphs import BindableGraph
 from shaderad.execute.call import device_of
 from shaderad.execute.run_graph import explained, pulled, run_graph
+from shaderad.ir.arrays import Graph
 from shaderad.ir.types import Type, is_differentiable
 from shaderad.language.host import caller_locals
 from shaderad.plan.choices import PlanChoices
-from shaderad.plan.explain import draw, explain
+from shaderad.plan.explain import draw, explain, svg_text
 from shaderad.plan.planning import plan
 from shaderad.plan.simplify import simplified
 from shaderad.trace.annotations import Annotations
@@ -141,10 +143,10 @@ class GraphFunction(BindableGraph):
         """
         if self._latest is not None and not args and not kwargs:
             graph = self._latest.variant.graph
-            return explain(PlanChoices({}).chosen(plan(graph)), len(graph.nodes))
+            return ShownText(explain(PlanChoices({}).chosen(plan(graph)), len(graph.nodes)))
         bound = self.bound(args, kwargs)
         sizes = bound.form.size_by_name
-        return explained(bound.variant.graph, bound.operands, sizes, bound.device)
+        return ShownText(explained(bound.variant.graph, bound.operands, sizes, bound.device))
 
     @api_boundary
     def draw(self, path: str | Path, *args: Any, **kwargs: Any) -> None:
@@ -158,6 +160,20 @@ class GraphFunction(BindableGraph):
         is_known = self._latest is not None and not args and not kwargs
         traced = self._latest if is_known else self.bound(args, kwargs).traced
         assert traced is not None
+        draw(path, self._drawn(traced))
+
+    def __repr__(self) -> str:
+        return f"<graph {self.python.__name__}({', '.join(self._signature.parameters)})>"
+
+    def _repr_html_(self) -> str | None:
+        """The latest trace, drawn beside its gradient; nothing before the first."""
+        if self._latest is None:
+            return None
+        picture = svg_text(self._drawn(self._latest))
+        return f'<div style="background: white; overflow-x: auto">{picture}</div>'
+
+    def _drawn(self, traced: Traced) -> dict[str, Graph]:
+        """The function and its gradient, by their titles."""
         primal = traced.variant.graph
         wanted, given = (
             tuple(is_differentiable(v.element) for v in values)
@@ -166,7 +182,7 @@ class GraphFunction(BindableGraph):
         graphs = {self.python.__name__: simplified(primal)}
         if any(wanted) and any(given):
             graphs["gradient"] = simplified(pulled(primal, wanted, given))
-        draw(path, graphs)
+        return graphs
 
     @property
     def is_variadic(self) -> bool:

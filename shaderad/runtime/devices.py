@@ -107,7 +107,7 @@ def open_runtime(
         limits: Fields of `Capabilities` to lower, for portable builds and tests.
 
     Raises:
-        DeviceError: SR0601, SR0602, SR0603, SR0616, SR0620, SR0622.
+        DeviceError: SR0601, SR0602, SR0603, SR0616, SR0620, SR0622, SR0625.
     """
     check_process()
     prepare()
@@ -160,8 +160,13 @@ def runtime_module(runtime: str) -> Any:
 
     Raises:
         DeviceError: SR0603, if its library cannot be loaded.
+        MissingPackageError: SR0625, if its library is not installed.
     """
     try:
         return importlib.import_module(f"shaderad.runtime.{runtime}_runtime")
+    except ModuleNotFoundError as failure:
+        if failure.name != runtime:
+            raise error("SR0603", runtime=runtime, adapter="any adapter", reason=failure) from None
+        raise error("SR0625", runtime=runtime) from None
     except (ImportError, OSError, RuntimeError) as failure:
         raise error("SR0603", runtime=runtime, adapter="any adapter", reason=failure) from None

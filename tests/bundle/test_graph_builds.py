@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,8 @@ def halves(x: sad.Array[float, "n"]):
     assert plans["forward"]["commands"]
     assert plans["no_backward"]["code"].startswith("SR04")
     lines = [text for text, _ in summary_lines(built)]
+    assert repr(built) == "\n".join(lines)
+    assert built._repr_html_() == f"<pre>{escape(repr(built))}</pre>"
     assert lines[0] == "halves  primal, forward   wgsl"
     assert lines[1].startswith("        no backward: SR04")
     with pytest.raises(sad.DerivativeError) as caught:

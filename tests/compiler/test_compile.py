@@ -19,6 +19,7 @@ from shaderad.compiler.child import Child, ChildTimedOut, children
 from shaderad.compiler.compile import compile_program, compile_programs
 from shaderad.compiler.formats import FORMATS
 from shaderad.diagnostics import CompileError
+from shaderad.diagnostics.errors import MissingPackageError
 
 LIBRARY = "module shaderad;\npublic float twice(float x) { return 2.0 * x; }\n"
 TEXT = """import shaderad;
@@ -209,7 +210,7 @@ def test_no_compiler_is_a_coded_error(
     monkeypatch: pytest.MonkeyPatch, library: Path, cache: Cache
 ) -> None:
     monkeypatch.setattr(compiling, "children", NoSlang)
-    with pytest.raises(CompileError, match="not installed") as caught:
+    with pytest.raises(MissingPackageError, match="not installed") as caught:
         compile_program(program(), "spirv", cache=cache, library=library)
     assert caught.value.code == "SR0505"
 

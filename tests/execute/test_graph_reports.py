@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,6 +33,19 @@ def test_explain_without_arguments_leaves_sizes_open(device: sad.Device) -> None
     scan_product(sad.array(np.ones(8, np.float32), device=device))
     assert "scan by " in scan_product.explain()
     assert "[n]" in scan_product.explain()
+    assert scan_product.explain()._repr_html_().startswith("<pre>")
+
+
+@pytest.mark.gpu
+def test_a_notebook_shows_a_graph_that_was_called_as_its_picture(device: sad.Device) -> None:
+    @sad.graph
+    def doubled(x: Any) -> Any:
+        return 2.0 * x
+
+    assert repr(doubled) == "<graph doubled(x)>"
+    assert doubled._repr_html_() is None
+    doubled(sad.array(np.ones(8, np.float32), device=device))
+    assert re.findall(r'font-size="14">(\w+)<', doubled._repr_html_()) == ["doubled", "gradient"]
 
 
 @pytest.mark.gpu

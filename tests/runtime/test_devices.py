@@ -8,9 +8,10 @@ import sys
 import pytest
 
 from shaderad.diagnostics import DeviceError
+from shaderad.diagnostics.errors import MissingPackageError
 from shaderad.runtime import devices, open_runtime
 from shaderad.runtime.capabilities import Kind
-from shaderad.runtime.devices import DeviceInfo, choose
+from shaderad.runtime.devices import RUNTIMES, DeviceInfo, choose
 
 
 def test_every_listed_device_can_be_opened_by_its_position() -> None:
@@ -52,6 +53,20 @@ def test_an_unknown_limit_is_refused(runtime_name: str) -> None:
     with pytest.raises(DeviceError, match="storage_buffer_limit") as caught:
         open_runtime(runtime_name, limits={"buffers": 8})
     assert caught.value.code == "SR0613"
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_a_runtime_whose_package_is_missing_says_what_to_install(
+    runtime: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in sys.modules if name.startswith(f"shaderad.runtime.{runtime}")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, runtime, None)
+    with pytest.raises(MissingPackageError, match=f"pip install {runtime}") as caught:
+        open_runtime(runtime)
+    assert caught.value.code == "SR0625"
+    assert isinstance(caught.value, ImportError)
+    assert runtime not in {info.runtime for info in devices()}
 
 
 def test_importing_the_stage_loads_neither_library() -> None:

@@ -47,7 +47,8 @@ async function fetched(url) {
 
 /** A device with all features that programs of the manifest use. */
 async function opened(manifest) {
-  const adapter = await navigator.gpu?.requestAdapter({ powerPreference: "high-performance" });
+  const gpu = globalThis.navigator?.gpu;  // Node 20 has no navigator.
+  const adapter = await gpu?.requestAdapter({ powerPreference: "high-performance" });
   if (!adapter) throw new HostError("this browser gives no WebGPU adapter");
   const programs = manifest.entries.flatMap((one) => one.targets[TARGET]?.programs ?? []);
   const wanted = [...new Set(programs.flatMap((one) => one.features))];

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from shaderad.bundle.format.entries import ArrayEntry, KernelEntry
 from shaderad.bundle.format.entry_rules import check_kernel, dim_of
@@ -27,7 +28,7 @@ class LoadedKernel(Launchable):
         self.__name__ = kernel.name
 
     @api_boundary
-    def __call__(self, *args: object, **kwargs: object) -> object:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """Runs the kernel; arguments and errors are those of `call_kernel`."""
         return call_kernel(self, args, kwargs)
 

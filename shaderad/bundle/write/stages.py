@@ -36,6 +36,7 @@ from shaderad.compiler.compile import compile_programs
 from shaderad.compiler.formats import FORMATS
 from shaderad.compiler.validate import Judgement
 from shaderad.diagnostics import Span, error
+from shaderad.diagnostics.notebook import preformatted
 from shaderad.lower.bindings import Mode
 from shaderad.lower.targets import PROFILES, Profile
 from shaderad.lower.write.names import abbreviated
@@ -68,9 +69,9 @@ class Options:
     tell: Callable[[str], None] = _say_nothing
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Built:
-    """The result of a build."""
+    """The result of a build; its ``repr`` is the summary that the command prints."""
 
     folder: Path
     files: tuple[str, ...]
@@ -81,6 +82,14 @@ class Built:
     """One for each entry point that a validator was asked about."""
     verifications: tuple[Verification, ...] = ()
     """One for each entry and target; empty without ``--verify``."""
+
+    def __repr__(self) -> str:
+        from shaderad.bundle.write.report import summary_lines
+
+        return "\n".join(text for text, _ in summary_lines(self))
+
+    def _repr_html_(self) -> str:
+        return preformatted(repr(self))
 
 
 def build_entries(

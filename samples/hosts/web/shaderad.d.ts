@@ -1,0 +1,90 @@
+// Types of shaderad.js. Those of WebGPU come with TypeScript 6 or newer, or by @webgpu/types.
+
+/** What is wrong with the folder, the device or an argument, in one sentence. */
+export class HostError extends Error {}
+
+/** Packed elements in a buffer; `shape` counts elements: a float3 is one. */
+export interface DeviceArray {
+  buffer: GPUBuffer;
+  offset: number;
+  byteCount: number;
+  shape: number[];
+}
+
+/** What a call of a kernel says beside its arrays. */
+export interface Launch {
+  /** How many threads along each axis. */
+  dim: number[];
+  /** Values by name, as typed arrays of 32-bit words. */
+  uniforms?: Record<string, ArrayBufferView>;
+  /** Of written arrays that do not have the shape `dim`. */
+  shapes?: Record<string, number[]>;
+}
+
+export interface BackwardLaunch extends Launch {
+  /** What `primal` gave, for kernels that keep a minimum or maximum. */
+  results?: Record<string, DeviceArray>;
+}
+
+export interface Kernel {
+  /** What the kernel writes, by name; inputs are `mesh_colors` for `mesh.colors`. */
+  primal(inputs: Record<string, DeviceArray>, how: Launch): Promise<Record<string, DeviceArray>>;
+  /** The gradient by each input, given that by each output; zeros where one is missing. */
+  backward(
+    inputs: Record<string, DeviceArray>,
+    cotangents: Record<string, DeviceArray>,
+    how: BackwardLaunch,
+  ): Promise<Record<string, DeviceArray>>;
+}
+
+/** The plan: `backward` takes the inputs, then a cotangent for each output that holds floats. */
+export type Mode = "primal" | "backward" | "forward";
+
+export interface Graph {
+  /** Arrays are given and returned in the order of the plan's inputs and outputs. */
+  run(mode: Mode, arrays: DeviceArray[]): Promise<DeviceArray[]>;
+  /** The same, to be run many times; `carries[k]` is the output that becomes input `k`. */
+  prepared(
+    mode: Mode,
+    arrays: DeviceArray[],
+    carries?: Record<number, number>,
+  ): Promise<Prepared>;
+}
+
+/** A plan at given arrays; `outputs` stay where they are from run to run. */
+export interface Prepared {
+  readonly outputs: DeviceArray[];
+  /** The programs that a run dispatches, in order. */
+  readonly files: string[];
+  run(): void;
+}
+
+/** A type of the manifest: how its elements are packed. */
+export interface ElementType {
+  readonly byte_count: number;
+}
+
+export interface Build {
+  readonly folder: string;
+  /** manifest.json, as docs/manifest.md describes it. */
+  readonly manifest: Readonly<Record<string, unknown>>;
+  readonly types: Readonly<Record<string, ElementType>>;
+  readonly device: GPUDevice;
+  /** A kernel, ready to be called. */
+  kernel(name: string): Promise<Kernel>;
+  /** A graph; what a mode of it runs is compiled when that is run first. */
+  graph(name: string): Graph;
+  /** Copies the bytes of packed elements of a type to the device. */
+  array(data: ArrayBuffer | ArrayBufferView, element: string, shape?: number[]): DeviceArray;
+  /** The bytes of an array; throws what threads reported since the last time. */
+  read(array: DeviceArray): Promise<ArrayBuffer>;
+  /** A buffer that repeats one 32-bit word. */
+  buffer(byteCount: number, word?: number): GPUBuffer;
+}
+
+/**
+ * Opens a build.
+ * @param folder Where manifest.json is, as a URL.
+ * @param device Your own, with the features that the build needs.
+ */
+export function load(folder: string, device?: GPUDevice): Promise<Build>;
