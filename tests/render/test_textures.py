@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 import shaderad as sad
 from shaderad import float2, float3, float4, half3, int2, render
@@ -74,6 +73,7 @@ def test_values_and_gradients_are_those_of_grid_sample(
     by_texels, by_grid = pullback(sad.array(bar, dtype=float3))
 
     axes_first = (axes, *range(axes))
+    torch = pytest.importorskip("torch")
     x = torch.tensor(texels.transpose(axes_first)[None], requires_grad=True)
     g = torch.tensor(np.float64(grid).reshape(1, *[1] * (axes - 1), -1, axes), requires_grad=True)
     y = torch.nn.functional.grid_sample(
