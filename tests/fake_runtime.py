@@ -30,6 +30,7 @@ CAPABILITIES = Capabilities(
     workgroup_count_limit=65535,
     workgroup_threads_limit=256,
     group_bytes_limit=1 << 14,
+    subgroup_size=1,
 )
 
 

@@ -251,9 +251,8 @@ class GraphRunner:
         self, sizes: Mapping[str, int], *, are_fixed: bool = True, has_groups: bool = True
     ) -> PlanChoices:
         capabilities = self._device.capabilities
-        has_quads = "subgroups" in capabilities.features
-        limit = capabilities.group_bytes_limit
-        return PlanChoices(sizes, limit, has_quads, are_fixed, has_groups)
+        limit, lanes = capabilities.group_bytes_limit, capabilities.subgroup_size
+        return PlanChoices(sizes, limit, lanes, are_fixed, has_groups)
 
     def _plan(self, graph: Graph) -> Plan:
         return plan(graph, self._device.capabilities.storage_buffer_limit)

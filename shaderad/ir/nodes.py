@@ -187,20 +187,24 @@ class Length(Expr):
 
 
 @dataclass(frozen=True, kw_only=True)
-class QuadLane(Expr):
-    """The number of the thread in its quad, an int.
+class TeamLane(Expr):
+    """The number of the thread in its team, an int.
 
-    Four adjacent threads of a wave are a quad. Only in kernels of plans, for devices with
-    subgroups, whose last extent is a multiple of 4.
+    A team is `size` adjacent threads of a wave, a power of two. Only in kernels of plans whose last
+    extent is a multiple of `size`, for devices whose waves have as many threads at least, in the
+    order of their numbers (`runtime.capabilities.Capabilities.subgroup_size`).
     """
+
+    size: int
 
 
 @dataclass(frozen=True, kw_only=True)
-class OfQuad(Expr):
-    """The `value` of thread `lane` of the quad; all four threads evaluate it."""
+class OfTeam(Expr):
+    """The `value` of thread `lane` of the team; all its threads evaluate it."""
 
     value: Expr
     lane: int
+    size: int
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -337,11 +337,11 @@ _EXPRESSIONS: dict[type[Expr], _Check] = {
     nodes.PointerIndex: _Checker.check_pointer,
     nodes.PointerLength: _Checker.check_pointer,
     nodes.Length: _Checker.check_length,
-    nodes.OfQuad: lambda c, e: c.equal(e, "the value", e.value.type, e.type),
+    nodes.OfTeam: lambda c, e: c.equal(e, "the value", e.value.type, e.type),
     nodes.Call: _Checker.check_call,
     nodes.ForwardDiff: _Checker.check_forward_diff,
     nodes.MakePair: _Checker.check_make_pair,
     nodes.PairPart: _Checker.check_pair_part,
     nodes.Detach: lambda c, e: c.equal(e, "the value", e.value.type, e.type),
 }
-check_rows(_EXPRESSIONS, nodes.EXPRESSIONS, but=(nodes.Zero, nodes.KnownNumber, nodes.QuadLane))
+check_rows(_EXPRESSIONS, nodes.EXPRESSIONS, but=(nodes.Zero, nodes.KnownNumber, nodes.TeamLane))

@@ -7,7 +7,7 @@ of them runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
@@ -29,12 +29,15 @@ from shaderad.plan.steps import (
     Step,
     WideTiles,
 )
+from shaderad.plan.vector_reads import WIDTH
+from shaderad.plan.wide_tiles import ROWS_A_LANE
 from shaderad.rules.arrays import building as b
 
-AS_IT_IS, WIDE, SHARED = range(3)
-"""Kernels of sums over tiles: for all sizes; with wide loads; with these shared in quads."""
-_QUADS = 16
-"""Columns of a quad of threads."""
+AS_IT_IS, WIDE = range(2)
+"""Kernels of sums over tiles: for all sizes; with wide loads. A greater number says that teams of
+so many threads share these."""
+TEAMS = (8, 4)
+"""Sizes of teams, the best first."""
 
 
 T_co = TypeVar("T_co", covariant=True)
@@ -46,8 +49,8 @@ class Decision(Generic[T_co]):
 
     numbers: tuple[int, ...]
     """For each loop the numbers in its kernel, first that of its threads, 0 if a dispatch a step
-    runs; for each sum over tiles the kind of its kernel; -1 for a step that copies, 0 for one that
-    might."""
+    runs; for each sum over tiles the kind of its kernel, and 1 if it stores by four; -1 for a step
+    that copies, 0 for one that might."""
     make: Callable[[], T_co]
     """Makes the step or plan."""
 
@@ -59,14 +62,14 @@ class PlanChoices:
     Attributes:
         known: The sizes, by name.
         group_bytes: The memory of a workgroup.
-        has_quads: True if four adjacent threads can read what the others hold.
+        lanes: How many adjacent threads can read what the others hold.
         are_fixed: True if the sizes of arrays are numbers in the kernels of loops.
         has_groups: False if no loop runs in one workgroup.
     """
 
     known: Mapping[str, int]
     group_bytes: int = 0
-    has_quads: bool = False
+    lanes: int = 1
     are_fixed: bool = True
     has_groups: bool = True
 
@@ -105,7 +108,8 @@ class PlanChoices:
         match step:
             case RunTiles(wide=WideTiles() as wide):
                 kind = self.tiles_kind(wide)
-                return Decision((kind,), lambda: _of_kind(step, wide, kind))
+                by_four = kind != AS_IT_IS and self._are_multiples(wide.stored_multiples)
+                return Decision((kind, by_four), lambda: _of_kind(step, wide, kind, by_four))
             case Repeat():
                 return self._of_loop(step)
             case RepeatWhile():
@@ -118,14 +122,29 @@ class PlanChoices:
 
     def tiles_kind(self, wide: WideTiles) -> int:
         """The kind of the kernel of a sum over tiles."""
-        if not all(map(self._is_known, (*wide.multiples, wide.columns))):
+        if not self._is_known(wide.columns) or not self._are_multiples(wide.multiples):
             return AS_IT_IS
-        if any(sizes.evaluate(size, self.known) % 4 for size in wide.multiples):
-            return AS_IT_IS
-        columns = sizes.evaluate(wide.columns, self.known)
-        # Of the last quad, at most a fifth of all threads may be idle.
-        is_full = 4 * _QUADS * -(-columns // _QUADS) <= 5 * columns
-        return SHARED if self.has_quads and wide.may_share and is_full else WIDE
+        teams = TEAMS if wide.may_share else ()
+        return next((team for team in teams if self._is_full(wide, team)), WIDE)
+
+    def _are_multiples(self, extents: Iterable[Size]) -> bool:
+        """True if sizes are known as multiples of 4."""
+        return all(
+            self._is_known(size) and sizes.evaluate(size, self.known) % WIDTH == 0
+            for size in extents
+        )
+
+    def _is_full(self, wide: WideTiles, team: int) -> bool:
+        """True if tiles of teams of `team` threads are no more than a fifth larger than needed."""
+        if team > self.lanes:
+            return False
+        tile = [(wide.columns, WIDTH * team)]
+        # Kernels without teams have as many rows as teams of 4.
+        tile += [(wide.rows, ROWS_A_LANE * team)] if team > WIDTH else []
+        if not all(self._is_known(extent) for extent, _ in tile):
+            return False
+        extents = [(sizes.evaluate(extent, self.known), size) for extent, size in tile]
+        return all(4 * size * -(-extent // size) <= 5 * extent for extent, size in extents)
 
     def _is_known(self, size: Size) -> bool:
         return sizes.symbols(size) <= self.known.keys()
@@ -186,8 +205,8 @@ def _filled(step: Step) -> Step:
     return step
 
 
-def _of_kind(step: RunTiles, wide: WideTiles, kind: int) -> RunTiles:
-    tiles = step.tiles if kind == AS_IT_IS else wide.work(kind == SHARED)
+def _of_kind(step: RunTiles, wide: WideTiles, kind: int, by_four: bool) -> RunTiles:
+    tiles = step.tiles if kind == AS_IT_IS else wide.work(kind, by_four)
     return replace(step, tiles=tiles, wide=None)
 
 

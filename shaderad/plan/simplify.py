@@ -19,6 +19,7 @@ from shaderad.ir.arrays import Graph, Node, Value, operand_name
 from shaderad.ir.nodes import Expr, Function
 from shaderad.ir.sizes import Shape
 from shaderad.ir.types import BOOL, FLOAT, INT, UINT, Struct, leaves
+from shaderad.plan.discarded import simply_discarded
 from shaderad.plan.reductions import joined
 from shaderad.plan.scatters import is_atomic, summed
 from shaderad.plan.sorting import extreme_by_reduction, sort_in_rounds
@@ -170,8 +171,10 @@ def _inlined(node: Node) -> Sequence[Value]:
 
 def _expanded(node: Node) -> Sequence[Value]:
     """Expands sorts, searches and convolutions into nodes that plans have steps for; bounds last
-    writers.
+    writers, and makes tests for discarded cotangents cheap.
     """
+    if isinstance(node, arrays.Elementwise):
+        return (replace(node, expr=simply_discarded(node.expr)).result,)
     if isinstance(node, arrays.ArgSort):
         return (sort_in_rounds(node.operands[0]),)
     if isinstance(node, arrays.ArgExtreme):

@@ -119,15 +119,18 @@ class WideTiles:
 
     multiples: tuple[Size, ...]
     """Sizes that must be multiples of 4."""
+    stored_multiples: tuple[Size, ...]
+    """Sizes that must be multiples of 4 if results are stored by four."""
+    rows: Size
     columns: Size
-    """The extent of the results along the axis of tiles of adjacent threads."""
+    """The extents of the results along the axes of tiles, of columns that of adjacent threads."""
     vectors: tuple[Value, ...]
     """Values that it loads by four."""
-    work: Callable[[bool], PlanKernel]
-    """Writes it at the first call; the argument is true for threads that share what they read in
-    quads: see `ir.nodes.OfQuad`."""
+    work: Callable[[int, bool], PlanKernel]
+    """Writes it at the first call for threads that share what they read in teams of so many (see
+    `ir.nodes.OfTeam`), and that store by four if the flag is set."""
     may_share: bool
-    """True if quads of threads read the same."""
+    """True if the threads of a team read the same."""
 
 
 @dataclass(frozen=True, eq=False)

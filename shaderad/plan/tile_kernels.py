@@ -31,13 +31,15 @@ from shaderad.rules import composing as c
 
 ENOUGH_THREADS = 8192
 """Sums are cut into parts up to so many threads."""
-SHORTEST_PART = 256
+SHORTESTPART = 256
 """Elements of a part."""
-MOST_PARTS = 256
+MOSTPARTS = 256
 """A thread adds them one after the other."""
 BLOCK = 64
 """Elements that are added to 0 before their sum is added to the others."""
-_FIRST, _STEP, _PART, SUMS, _TOTAL, _RESULT = "first", "step", "part", "sums", "total", "y0"
+PART, RESULT = "part", "y0"
+"""Arrays of the sums of parts and of the results."""
+_FIRST, _STEP, SUMS, _TOTAL = "first", "step", "sums", "total"
 
 
 class Tiles:
@@ -76,7 +78,7 @@ class Tiles:
         """The sum of each part; empty where there is one part a result."""
 
     def run(self) -> RunTiles:
-        output = (_RESULT, self.result, Access.OUT)
+        output = (RESULT, self.result, Access.OUT)
         work = write_kernel(
             "sum_of_parts", self.result.shape, self.has_memory, self._added, [output]
         )
@@ -86,7 +88,7 @@ class Tiles:
 
     def kernel(self, name: str) -> PlanKernel:
         """The kernel that computes the sums, or those of their parts."""
-        outputs = [(_RESULT, self.result, Access.OUT), (_PART, self.parts, Access.OUT)]
+        outputs = [(RESULT, self.result, Access.OUT), (PART, self.parts, Access.OUT)]
         shape = (self.part_count, *self.tiles)
         return write_kernel(name, shape, self.has_memory, self.tile, outputs)
 
@@ -173,8 +175,8 @@ class Tiles:
         element = nodes.Element(type=total.type, value=sums, index=index)
         choice = If(
             condition=are_several,
-            then=(_store(_PART, of_part, total),),
-            otherwise=(*written.body, _store(_RESULT, stored, written.values[0])),
+            then=(store(PART, of_part, total),),
+            otherwise=(*written.body, store(RESULT, stored, written.values[0])),
         )
         body: list[Stmt] = [Assign(name=total.name, value=element), choice]
         for test in tests:
@@ -228,14 +230,14 @@ class Tiles:
             body=(plus(total, value),),
         )
         written = self._finished(writer, writer.own, total, "t")
-        store = Store(buffer=_RESULT, indices=writer.index(), value=written.values[0])
+        store = Store(buffer=RESULT, indices=writer.index(), value=written.values[0])
         return [zeroed(total), loop, *written.body, store]
 
 
 def _parts(tile_count: Size, length: Size) -> Size:
     """The number of parts into which sums of `length` elements are cut."""
     wanted = sizes.floor_divide(ENOUGH_THREADS, sizes.maximum(1, tile_count))
-    possible = sizes.minimum(MOST_PARTS, sizes.floor_divide(length, SHORTEST_PART))
+    possible = sizes.minimum(MOSTPARTS, sizes.floor_divide(length, SHORTESTPART))
     return sizes.maximum(1, sizes.minimum(wanted, possible))
 
 
@@ -255,5 +257,6 @@ def summed(sums: nodes.Var, number: int, block: nodes.Var) -> Stmt:
     return Assign(name=sums.name, path=(nodes.ElementStep(index=index),), value=value)
 
 
-def _store(buffer: str, indices: tuple[Expr, ...], value: Expr) -> Stmt:
+def store(buffer: str, indices: tuple[Expr, ...], value: Expr) -> Stmt:
+    """Stores what no other thread does."""
     return Store(buffer=buffer, indices=indices, value=value, is_unique=True)

@@ -1,10 +1,10 @@
 """Sums over tiles whose threads load four elements at once, for sizes that allow it.
 
-A thread takes 8 adjacent rows, 4 adjacent columns, and 4 elements of the sum at a time. Each load
-goes along the axis whose elements lie side by side in memory: that of the sum, or its own. The four
-threads of a quad lie along columns, so they need the same elements of rows: each of them loads a
-quarter, and reads the others across the wave. Invariant: where `WideTiles.multiples` are multiples
-of 4, so are the numbers of the elements at which loads start.
+A thread takes 8 or 16 adjacent rows, 4 adjacent columns, and 4 elements of the sum at a time. Each
+load goes along the axis whose elements lie side by side in memory: that of the sum, or its own. The
+threads of a team lie along columns, so they need the same elements of rows: each of them loads a
+part, and reads the others across the wave. Invariant: where `WideTiles.multiples` are multiples of
+4, so are the numbers of the elements at which loads start.
 """
 
 from __future__ import annotations
@@ -24,24 +24,31 @@ from shaderad.plan.kernels import PlanKernel, Writer
 from shaderad.plan.positions import Indices, Position, add, constant, number, times
 from shaderad.plan.steps import WideTiles
 from shaderad.plan.tile_kernels import BLOCK, SUMS, Tiles, plus, summed, zeroed
+from shaderad.plan.vector_reads import (
+    COLUMN,
+    ROW,
+    STEP,
+    WIDTH,
+    NotWide,
+    VectorRead,
+    quartered,
+    quartered_position,
+    vector_read,
+)
+from shaderad.plan.wide_stores import WideStores
 from shaderad.rules import composing as c
 from shaderad.rules.expressions import in_order, substitute, variables
 
-WIDTH = 4
-"""Elements of one load, and threads of a quad."""
-_ROW, _COLUMN, _STEP = "row", "column", "step"
-
-
-class _NotWide(Exception):
-    """An element whose reads do not come by four."""
+ROWS_A_LANE = 2
+"""Rows of a tile for each thread of a team, which loads two vectors of each read of rows."""
 
 
 def wide_tiles_of(tiles: Tiles) -> WideTiles | None:
     """The kernel that computes what `tiles` does, four elements at a time; `None` without one."""
-    wide, x = _Tiles(tiles, has_quads=False), tiles.x
+    wide, x = _Tiles(tiles, team=1, has_wide_stores=False), tiles.x
     try:
         reads = wide.reads()
-    except _NotWide:
+    except NotWide:
         return None
     multiples = [x.shape[-1], *(size for read in reads for size in read.multiples)]
     multiples += [
@@ -51,53 +58,38 @@ def wide_tiles_of(tiles: Tiles) -> WideTiles | None:
     ]
     if any(isinstance(size, int) and size % WIDTH for size in multiples):
         return None
+    stored = wide.stored_reads()
+    stored_multiples = [x.shape[wide.columns], *(m for read in stored for m in read.multiples)]
 
     @cache
-    def work(has_quads: bool) -> PlanKernel:
-        return _Tiles(tiles, has_quads=has_quads).kernel("wide_tiles")
+    def work(team: int, has_wide_stores: bool) -> PlanKernel:
+        return _Tiles(tiles, team=team, has_wide_stores=has_wide_stores).kernel("wide_tiles")
 
-    # Threads of a quad are adjacent along the last axis.
+    # Threads of a team are adjacent along the last axis.
     is_last = all(extent == 1 for extent in x.shape[wide.columns + 1 : -1])
     return WideTiles(
         multiples=tuple(dict.fromkeys(size for size in multiples if not isinstance(size, int))),
+        stored_multiples=tuple(dict.fromkeys(stored_multiples)),
+        rows=x.shape[wide.rows] if wide.rows >= 0 else 1,
         columns=x.shape[wide.columns],
-        vectors=tuple(dict.fromkeys(read.value for read in reads)),
+        vectors=tuple(dict.fromkeys(read.value for read in (*reads, *stored))),
         work=work,
         may_share=is_last and any(read.row != 0 for read in reads),
     )
 
 
-@dataclass(frozen=True)
-class _Read:
-    """A stored value, read at ``row * row_factor + column * .. + step * .. + rest``."""
-
-    name: str
-    """Stands for the element in the sum's."""
-    value: Value
-    row: Size
-    column: Size
-    step: Size
-    rest: Position
-
-    @property
-    def is_along_sum(self) -> bool:
-        """True if adjacent elements of the sum lie side by side."""
-        return self.step == 1
-
-    @property
-    def multiples(self) -> Iterator[Size]:
-        """The sizes that must be multiples of 4."""
-        yield (self.row or self.column) if self.is_along_sum else self.step
-        yield self.rest.constant
-        yield from (factor for _, factor in self.rest.terms)
-
-
 class _Tiles(Tiles):
-    """The kernel."""
+    """The kernel.
 
-    def __init__(self, tiles: Tiles, *, has_quads: bool) -> None:
+    Args:
+        tiles: The kernel for all sizes.
+        team: How many threads share what they read; 1 for none.
+        has_wide_stores: True if `WideTiles.stored_multiples` are multiples of 4.
+    """
+
+    def __init__(self, tiles: Tiles, *, team: int, has_wide_stores: bool) -> None:
         super().__init__(tiles.node, tiles.result, tiles.is_stored, tiles.size_by_axis)
-        self.has_quads = has_quads
+        self.team, self.has_wide_stores = team, has_wide_stores
         *rows, self.columns = self.size_by_axis
         (self.rows,) = rows or [-1]
         """The axis of rows; -1 for tiles of columns."""
@@ -105,14 +97,15 @@ class _Tiles(Tiles):
         self.size_by_axis = {
             axis: -(-size // WIDTH) * WIDTH for axis, size in self.size_by_axis.items()
         }
+        if team > WIDTH:
+            self.size_by_axis[self.rows] = ROWS_A_LANE * team
         self.row_count = self.size_by_axis.get(self.rows, 1)
         counts = [
             sizes.divide_up(extent, self.size_by_axis.get(axis, 1))
             for axis, extent in enumerate(self.x.shape[:-1])
         ]
-        if has_quads:
-            quads = sizes.divide_up(counts[self.columns], WIDTH)
-            counts[self.columns] = sizes.multiply(WIDTH, quads)
+        teams = sizes.divide_up(counts[self.columns], team)
+        counts[self.columns] = sizes.multiply(team, teams)
         self.tiles = tuple(counts)
 
     def step_of(self, axis: int, tile: Position, step: Position) -> Position:
@@ -120,22 +113,40 @@ class _Tiles(Tiles):
 
     def is_whole(self, axis: int) -> bool:
         extent, size = self.x.shape[axis], self.size_by_axis.get(axis, 1)
-        size *= WIDTH if self.has_quads and axis == self.columns else 1
+        size *= self.team if axis == self.columns else 1
         return isinstance(extent, int) and extent % size == 0
 
-    def reads(self) -> list[_Read]:
+    def reads(self) -> list[VectorRead]:
         """The reads of an element.
 
         Raises:
-            _NotWide: One that does not come by four.
+            NotWide: One that does not come by four.
         """
-        writer = Writer((self.part_count, *self.tiles), self.has_memory, None)
+        writer = self._trial()
         return self.element(writer, writer.own[1:])[1]
 
-    def element(self, writer: Writer, tile: Sequence[Position]) -> tuple[Expr, list[_Read]]:
+    def stored_reads(self) -> Sequence[VectorRead]:
+        """The reads by four of what becomes of the sum."""
+        writer = self._trial()
+        return self._wide_stores(writer, writer.own[1:]).reads
+
+    def _trial(self) -> Writer:
+        return Writer((self.part_count, *self.tiles), self.has_memory, None)
+
+    def _wide_stores(self, writer: Writer, tile: Sequence[Position]) -> WideStores:
+        return WideStores(self, (self.rows, self.columns), writer, tile)
+
+    def stores(
+        self, writer: Writer, part: Position, tile: Sequence[Position], sums: nodes.Var
+    ) -> Stmt:
+        if not self.has_wide_stores:
+            return super().stores(writer, part, tile, sums)
+        return self._wide_stores(writer, tile).stores(part, sums)
+
+    def element(self, writer: Writer, tile: Sequence[Position]) -> tuple[Expr, list[VectorRead]]:
         """An element of the sum, in which reads and positions are variables."""
-        found: dict[tuple[Value, Indices], _Read] = {}
-        bases = [writer.positions.of(c.variable(name, INT)) for name in (_ROW, _COLUMN, _STEP)]
+        found: dict[tuple[Value, Indices], VectorRead] = {}
+        bases = [writer.positions.of(c.variable(name, INT)) for name in (ROW, COLUMN, STEP)]
         at = [*tile, bases[2]]
         at[self.columns] = bases[1]
         if self.row_count > 1:
@@ -145,19 +156,22 @@ class _Tiles(Tiles):
             if view is None and sizes.product(value.shape) == 1:
                 return writer.read(value, at)
             if view is not None or value.element != FLOAT:
-                raise _NotWide
+                raise NotWide
             key, name = (value, at), f"read{len(found)}"
-            found.setdefault(key, _read(name, value, number(at, value.shape), bases))
+            one = vector_read(name, value, number(at, value.shape), bases)
+            if one.step == 0 or (one.row != 0 and one.column != 0):
+                raise NotWide
+            found.setdefault(key, one)
             rest = writer.positions.expr(found[key].rest)
-            if not variables(rest).isdisjoint((_ROW, _COLUMN, _STEP)):
-                raise _NotWide
+            if not variables(rest).isdisjoint((ROW, COLUMN, STEP)):
+                raise NotWide
             return c.variable(found[key].name, FLOAT)
 
         element = Elements(writer.positions, self.has_memory, read).at(self.x, tuple(at))
         # What a choice reads may lie outside of the array where another side is taken.
         has_choice = any(isinstance(part, nodes.Conditional) for part in in_order(element))
         if self.x.element != FLOAT or not found or has_choice:
-            raise _NotWide
+            raise NotWide
         return element, [*found.values()]
 
     def tile(self, writer: Writer) -> list[Stmt]:
@@ -203,7 +217,7 @@ class _Place:
 
     def quarter_of(self, factor: Size) -> Position:
         """A quarter of its product with `factor`; that is a multiple of 4 if there is an offset."""
-        return add(times(self.quarter, factor), times(self.offset, _quarter(factor)))
+        return add(times(self.quarter, factor), times(self.offset, quartered(factor)))
 
 
 _START = _Place()
@@ -227,12 +241,20 @@ class _TileSteps:
         self._loaded: dict[tuple[str, int], Expr] = {}
         """The vectors of each read, by its name."""
         has_rows = any(read.row != 0 for read in self._reads)
-        self._lane = (
-            writer.positions.of(self._local("lane", nodes.QuadLane(type=INT)))
-            if tiles.has_quads and has_rows
-            else None
-        )
+        self._team = tiles.team if has_rows else 1
+        self._lane = self._low_lane = self._high_lane = Position()
+        """The lane in a team, its remainder by 4 and its quarter."""
+        if self._team > 1:
+            lane = nodes.TeamLane(type=INT, size=self._team)
+            self._lane = self._low_lane = writer.positions.of(self._local("lane", lane))
+        if self._team > WIDTH:
+            self._low_lane = self._part_of_lane("low", ops.MOD)
+            self._high_lane = self._part_of_lane("high", ops.FLOOR_DIV)
         self._places = {read.name: self._places_of(read) for read in self._reads}
+
+    def _part_of_lane(self, name: str, op: ops.Op) -> Position:
+        lane = self._writer.positions.expr(self._lane)
+        return self._writer.positions.of(self._local(name, c.apply(op, lane, c.whole(WIDTH))))
 
     def _local(self, name: str, value: Expr) -> nodes.Var:
         """A local that is computed before the loop."""
@@ -248,31 +270,31 @@ class _TileSteps:
         last = positions.expr(constant(sizes.subtract(extent, 1)))
         return positions.of(self._local(name, c.apply(ops.MIN, positions.expr(at), last)))
 
-    def _places_of(self, read: _Read) -> list[_Place]:
+    def _places_of(self, read: VectorRead) -> list[_Place]:
         """Where the loads of a step lie along the axis of rows or columns."""
         if read.row == 0 and read.column == 0:
             return [_START]
         axis = self._tiles.rows if read.row != 0 else self._tiles.columns
         extent, size = self._tiles.x.shape[axis], self._tiles.size_by_axis[axis]
         first, name = times(self._tile[axis], size // WIDTH), f"{read.name}_at"
+        team, is_shared = self._team, self._is_shared(read)
         if not read.is_along_sum:
-            quarters = sizes.floor_divide(extent, WIDTH)
+            first = add(first, self._high_lane) if is_shared else first
+            quarters = quartered(extent)
+            step = max(1, team // WIDTH) if is_shared else 1
             return [
                 _Place(self._inside(f"{name}{k}", add(first, constant(k)), quarters, axis))
-                for k in range(size // WIDTH)
+                for k in range(0, size // WIDTH, step)
             ]
-        is_shared = self._is_shared(read)
-        offsets = range(0, size, WIDTH) if is_shared else range(size)
-        lane = self._lane if is_shared and self._lane is not None else Position()
+        start = add(times(first, WIDTH), self._lane if is_shared else Position())
         return [
-            _Place(offset=self._inside(f"{name}{k}", add(add(times(first, WIDTH), lane),
-                                                        constant(k)), extent, axis))
-            for k in offsets
-        ]  # fmt: skip
+            _Place(offset=self._inside(f"{name}{k}", add(start, constant(k)), extent, axis))
+            for k in range(0, size, team if is_shared else 1)
+        ]
 
-    def _is_shared(self, read: _Read) -> bool:
-        """True if the threads of a quad need the same elements."""
-        return self._lane is not None and read.row != 0
+    def _is_shared(self, read: VectorRead) -> bool:
+        """True if the threads of a team need the same elements."""
+        return self._team > 1 and read.row != 0
 
     # -- statements ------------------------------------------------------------------------
 
@@ -281,8 +303,8 @@ class _TileSteps:
         for read in self._reads:
             if read.is_along_sum:
                 yield from self._loads(read, _Place(quarter))
-            elif self._is_shared(read) and self._lane is not None:
-                yield from self._loads(read, _Place(quarter, self._lane))
+            elif self._is_shared(read):
+                yield from self._loads(read, _Place(quarter, self._low_lane))
         tile = [*product(range(self._tiles.row_count), range(WIDTH))]
         for step in range(WIDTH):
             for read in self._reads:
@@ -293,10 +315,10 @@ class _TileSteps:
             yield from written.body
             yield from map(plus, totals, written.values)
 
-    def _loads(self, read: _Read, step: _Place) -> Iterator[Stmt]:
+    def _loads(self, read: VectorRead, step: _Place) -> Iterator[Stmt]:
         for k, place in enumerate(self._places[read.name]):
             at = add(step.quarter_of(read.step), place.quarter_of(read.row or read.column))
-            at = add(at, _quarter_of(read.rest))
+            at = add(at, quartered_position(read.rest))
             name = f"{read.name}_{k}"
             load = self._writer.read_vector(read.value, at)
             self._writer.local_types[name] = load.type
@@ -306,8 +328,8 @@ class _TileSteps:
     def _element_at(self, row: int, column: int, quarter: Position, step: int) -> Expr:
         positions, tiles = self._writer.positions, self._tiles
         at = add(times(quarter, WIDTH), constant(step))
-        parts = {_STEP: positions.expr(at)}
-        for name, axis, k in ((_ROW, tiles.rows, row), (_COLUMN, tiles.columns, column)):
+        parts = {STEP: positions.expr(at)}
+        for name, axis, k in ((ROW, tiles.rows, row), (COLUMN, tiles.columns, column)):
             if axis in tiles.size_by_axis:
                 parts[name] = positions.expr(tiles.step_of(axis, self._tile[axis], constant(k)))
         for read in self._reads:
@@ -315,34 +337,16 @@ class _TileSteps:
             parts[read.name] = self._part(read, own, step)
         return substitute(self._element, parts)
 
-    def _part(self, read: _Read, own: int, step: int) -> Expr:
+    def _part(self, read: VectorRead, own: int, step: int) -> Expr:
         """The element of a read in row or column `own` of the tile."""
         if self._is_shared(read):
-            vector = self._loaded[read.name, own // WIDTH]
-            position, lane = own % WIDTH, step
-            if read.is_along_sum:
-                position, lane = lane, position
-            return nodes.OfQuad(type=FLOAT, value=c.component(vector, position), lane=lane)
+            team = self._team
+            vector = self._loaded[read.name, own // team]
+            position, lane = step, own % team
+            if not read.is_along_sum:
+                position, lane = own % WIDTH, own % team // WIDTH * WIDTH + step
+            shared = c.component(vector, position)
+            return nodes.OfTeam(type=FLOAT, value=shared, lane=lane, size=team)
         if read.is_along_sum:
             return c.component(self._loaded[read.name, own], step)
         return c.component(self._loaded[read.name, own // WIDTH], own % WIDTH)
-
-
-def _read(name: str, value: Value, at: Position, bases: Sequence[Position]) -> _Read:
-    """Raises `_NotWide` unless four elements along one axis lie side by side."""
-    factor_by_base = dict(at.terms)
-    row, column, step = (factor_by_base.pop(base.terms[0][0], 0) for base in bases)
-    is_of_both = row != 0 and column != 0
-    if step == 0 or is_of_both or 1 not in (row, column, step):
-        raise _NotWide
-    return _Read(name, value, row, column, step, Position(at.constant, (*factor_by_base.items(),)))
-
-
-def _quarter(factor: Size) -> Size:
-    return sizes.floor_divide(factor, WIDTH)
-
-
-def _quarter_of(at: Position) -> Position:
-    """A quarter of a position whose constant and factors are multiples of 4."""
-    terms = ((base, _quarter(factor)) for base, factor in at.terms)
-    return Position(_quarter(at.constant), tuple(terms))

@@ -55,6 +55,8 @@ class Capabilities:
     """Threads of one workgroup."""
     group_bytes_limit: int
     """The bytes of memory of one workgroup."""
+    subgroup_size: int
+    """The fewest threads of a subgroup, whose lanes have the order of threads; 1 without them."""
 
     @property
     def is_parallel(self) -> bool:
@@ -117,6 +119,8 @@ def limited(capabilities: Capabilities, limits: Mapping[str, Any]) -> Capabiliti
         if type(value) is not wanted or (isinstance(value, int) and value < 0):
             raise error("SR0621", name=name, found=repr(value), wanted=wanted.__name__)
     forced = replace(capabilities, **limits)
+    if "subgroups" not in forced.features:
+        forced = replace(forced, subgroup_size=1)
     if forced.atomics != "native":
         return replace(forced, features=forced.features - {"float-atomics"})
     return forced

@@ -59,6 +59,8 @@ BINDING_BYTES_LIMIT = (1 << 32) - 4
 """slangpy reports no limit. Shaders count words in 32 bits; lavapipe reports 128 MiB, and was
 measured to reach further."""
 
+SUBGROUP_SIZE = 4
+"""The least of devices with subgroups; some APIs of slangpy report none."""
 UNIFORM_BYTES_LIMIT = 1 << 16
 GROUP_BYTES_LIMIT = 1 << 15
 UNFREED_LIMIT = 16384
@@ -163,6 +165,7 @@ def _capabilities(device: Any) -> Capabilities:
         workgroup_count_limit=min(group_counts.x, group_counts.y, group_counts.z),
         workgroup_threads_limit=limits.max_compute_threads_per_group,
         group_bytes_limit=GROUP_BYTES_LIMIT,
+        subgroup_size=(max(SUBGROUP_SIZE, limits.min_wave_size) if "subgroups" in features else 1),
     )
 
 

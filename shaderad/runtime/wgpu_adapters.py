@@ -11,6 +11,7 @@ import contextlib
 import functools
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, cast
 
 import msgspec
@@ -29,6 +30,7 @@ from shaderad.runtime.devices import DeviceInfo, choose
 from shaderad.runtime.guard import is_loss, is_out_of_memory
 from shaderad.runtime.routes import READABLE_BY_NAGA
 from shaderad.runtime.spirv import leaves_loop_from_switch
+from shaderad.runtime.wgpu_subgroups import subgroup_size
 
 ffi, lib, native_api = cast("Any", _ffi), cast("Any", _lib), cast("Any", wgpu_native)
 
@@ -78,14 +80,16 @@ def open_native(
     info, adapter = _chosen(wanted)
     capabilities, vetting = _described(info, adapter, limits)
     try:
-        return _requested(adapter, vetting.features, vetting.limits), capabilities, vetting
+        device = _requested(adapter, vetting.features, vetting.limits)
+        return device, _measured(capabilities, device, limits), vetting
     except (wgpu.GPUError, RuntimeError) as failure:
         raise error("SR0603", runtime="wgpu", adapter=info.adapter, reason=failure) from None
 
 
 def described(device: Any, limits: Mapping[str, Any]) -> tuple[Capabilities, VettingDevice]:
     """The capabilities of a device, and how the child process opens one like it."""
-    return _described(_info(0, device.adapter), device, limits)
+    capabilities, vetting = _described(_info(0, device.adapter), device, limits)
+    return _measured(capabilities, device, limits), vetting
 
 
 def vetting_device() -> VettingDevice:
@@ -113,6 +117,13 @@ def _described(
         version=".".join(map(str, native_api.lib_version_info)),
         offers=capabilities.features,
     )
+
+
+def _measured(capabilities: Capabilities, device: Any, forced: Mapping[str, Any]) -> Capabilities:
+    """`capabilities` with what only an opened device tells."""
+    if "subgroups" not in capabilities.features or "subgroup_size" in forced:
+        return capabilities
+    return replace(capabilities, subgroup_size=subgroup_size(device))
 
 
 def _chosen(wanted: str | int | None) -> tuple[DeviceInfo, Any]:
@@ -172,6 +183,7 @@ def _capabilities(info: DeviceInfo, source: Any) -> Capabilities:
         workgroup_count_limit=limits["max-compute-workgroups-per-dimension"],
         workgroup_threads_limit=limits["max-compute-invocations-per-workgroup"],
         group_bytes_limit=limits["max-compute-workgroup-storage-size"],
+        subgroup_size=1,  # see `_measured`
     )
 
 

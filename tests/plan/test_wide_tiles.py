@@ -1,4 +1,4 @@
-"""Sums over tiles by wide loads, shared in quads or not, where sizes allow it, as in float64."""
+"""Sums over tiles by wide loads, shared in teams or not, where sizes allow it, as in float64."""
 
 from __future__ import annotations
 
@@ -11,20 +11,22 @@ import pytest
 import shaderad as sad
 from shaderad.device.stages import WeakKeys
 from shaderad.execute.run_graph import GraphRunner
+from shaderad.ir import ops
 from shaderad.ir.arrays import Graph, Value
 from shaderad.ir.types import DOUBLE, FLOAT, HALF, Type
-from shaderad.plan.choices import SHARED, WIDE, PlanChoices
+from shaderad.plan.choices import WIDE, PlanChoices
 from shaderad.plan.planning import plan
 from shaderad.plan.steps import RunTiles
+from shaderad.rules.arrays import building as b
 from tests.array_check import array
 from tests.plan.test_tiles import K, M, N, check_product_and_gradients, drawn, near, product
 
 # -- which sizes --------------------------------------------------------------------------------
 
 
-def kernel_at(graph: Graph, known: dict[str, int], *, has_quads: bool = True) -> str:
-    """Which kernel computes the first sum over tiles, and how many threads lie along columns."""
-    steps = PlanChoices(known, has_quads=has_quads).chosen(plan(graph)).steps
+def kernel_at(graph: Graph, known: dict[str, int]) -> str:
+    """The name of the kernel that computes the first sum over tiles."""
+    steps = PlanChoices(known, lanes=8).chosen(plan(graph)).steps
     tiles = next(step for step in steps if isinstance(step, RunTiles))
     assert tiles.wide is None
     return tiles.tiles.kernel.name
@@ -69,19 +71,34 @@ def test_known_extents_decide_without_any_size() -> None:
     assert kernel_at(graph_of(x, y, product(x, y)), {}) == "tiles"
 
 
-@pytest.mark.parametrize(("columns", "kind"), [(16, SHARED), (64, SHARED), (4, WIDE), (20, WIDE)])
-def test_quads_share_loads_where_few_of_their_threads_are_idle(columns: int, kind: int) -> None:
+@pytest.mark.parametrize(
+    ("rows", "columns", "lanes", "team"),
+    [(64, 64, 8, 8), (64, 64, 32, 8), (64, 64, 7, 4), (64, 64, 4, 4), (64, 64, 3, WIDE),
+     (64, 64, 1, WIDE), (26, 28, 8, 8), (25, 32, 8, 4), (8, 64, 8, 4), (64, 16, 8, 4),
+     (64, 40, 8, 4), (64, 4, 8, WIDE), (64, 20, 8, WIDE)],
+)  # fmt: skip
+def test_teams_share_loads_where_few_of_their_threads_are_idle(
+    rows: int, columns: int, lanes: int, team: int
+) -> None:
     (step,) = plan(of_product()).steps
     assert isinstance(step, RunTiles)
     assert step.wide is not None
-    sizes = {"n": 64, "k": 8, "m": columns}
-    assert PlanChoices(sizes, has_quads=True).tiles_kind(step.wide) == kind
-    assert PlanChoices(sizes).tiles_kind(step.wide) == WIDE
+    sizes = {"n": rows, "k": 8, "m": columns}
+    assert PlanChoices(sizes, lanes=lanes).tiles_kind(step.wide) == team
+
+
+def test_teams_of_eight_need_a_known_number_of_rows() -> None:
+    x, y = array((N, 8)), array((8, 64))
+    (step,) = plan(graph_of(x, y, product(x, y))).steps
+    assert isinstance(step, RunTiles)
+    assert step.wide is not None
+    assert PlanChoices({}, lanes=8).tiles_kind(step.wide) == 4
+    assert PlanChoices({"n": 64}, lanes=8).tiles_kind(step.wide) == 8
 
 
 # -- their values -------------------------------------------------------------------------------
 
-KINDS = {"wide": WIDE, "shared": SHARED}
+KINDS = {"wide": WIDE, "four": 4, "eight": 8}
 """`test_tiles.py` has the sizes at which neither runs."""
 
 
@@ -103,8 +120,9 @@ def kind(
 SHAPES = [
     (16, 8, 16), (8, 4, 64), (4, 4, 4), (7, 8, 16), (13, 300, 32), (12, 16, 20), (36, 1024, 32),
     (4, 20000, 16), (1, 512, 64), (1, 4096, 4), (100, 64, 48), (0, 4, 16), (4, 0, 16), (4, 4, 0),
+    (32, 4, 64), (29, 12, 28), (44, 300, 60), (64, 5000, 32),
 ]  # fmt: skip
-"""Rows, elements and columns; at 7 and 13 rows one gradient has no wide loads."""
+"""Rows, elements and columns; at odd rows one gradient has no wide loads."""
 
 
 @pytest.mark.gpu
@@ -122,7 +140,7 @@ def test_products_and_their_gradients(
 def test_products_of_transposed_matrices_and_batches(
     is_left: bool, is_right: bool, batch: tuple[int, ...], kind: int, device: sad.Device
 ) -> None:
-    x, y = drawn((*batch, 12, 20), (*batch, 20, 32))
+    x, y = drawn((*batch, 28, 20), (*batch, 20, 32))
     left = np.ascontiguousarray(np.swapaxes(x, -1, -2)) if is_left else x
     right = np.ascontiguousarray(np.swapaxes(y, -1, -2)) if is_right else y
     rank = len(batch)
@@ -137,7 +155,7 @@ def test_products_of_transposed_matrices_and_batches(
 
 @pytest.mark.gpu
 def test_each_kind_runs_in_turn_at_the_same_sizes(kind: int, device: sad.Device) -> None:
-    x, y = drawn((16, 8), (8, 16))
+    x, y = drawn((16, 8), (8, 32))
     asked: list[int] = []
     chosen = PlanChoices.tiles_kind
 
@@ -148,12 +166,12 @@ def test_each_kind_runs_in_turn_at_the_same_sizes(kind: int, device: sad.Device)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(PlanChoices, "tiles_kind", noted)
         near(sad.array(x) @ y, x, y)
-    assert set(asked) == {kind if "subgroups" in device.capabilities.features else WIDE}
+    assert set(asked) == {kind if device.capabilities.subgroup_size >= kind else WIDE}
 
 
 @pytest.mark.gpu
 def test_an_axis_of_a_batch_may_be_the_last(kind: int, device: sad.Device) -> None:
-    x, y = drawn((12, 20, 8), (20, 16, 8))
+    x, y = drawn((16, 20, 8), (20, 32, 8))
     found = sad.einsum("ikb,kjb->ijb", x, y).numpy()
     exact = np.einsum("ikb,kjb->ijb", x.astype(np.float64), y)
     np.testing.assert_allclose(found, exact, atol=2e-5)
@@ -209,6 +227,60 @@ def test_what_follows_a_product_is_part_of_its_kernel(kind: int, device: sad.Dev
     residual = sad.graph(lambda x: sad.max(x @ x + x, 0.0))(square)
     exact = np.maximum(square.astype(np.float64) @ square + square, 0)
     np.testing.assert_allclose(residual.numpy(), exact, atol=1e-5)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("columns", [16, 32, 30, 29])
+@pytest.mark.parametrize("rows", [16, 21])
+def test_results_with_rows_and_columns_that_are_no_multiples(
+    rows: int, columns: int, kind: int, device: sad.Device
+) -> None:
+    x, y, bias, side, residual = drawn(
+        (rows, 12), (columns, 12), (columns,), (rows, 1), (rows, columns)
+    )
+
+    def layer(x: Any, y: Any, bias: Any, side: Any, residual: Any) -> Any:
+        total = x @ sad.transpose(y) + bias
+        return sad.where(residual > 0.0, total, side) - residual
+
+    total = x.astype(np.float64) @ y.T + bias
+    exact = np.where(residual > 0, total, side) - residual
+    found = sad.graph(layer)(x, y, bias, side, residual)
+    np.testing.assert_allclose(found.numpy(), exact, atol=1e-5)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("start", [0, 4, 5])
+def test_results_that_read_only_parts_of_an_array(
+    start: int, kind: int, device: sad.Device
+) -> None:
+    x, y, bias, shift = drawn((32, 12), (12, 32), (20,), (32, 40))
+    moved = slice(start, start + 32)
+
+    def plain(x: Any, y: Any, shift: Any) -> Any:
+        return x @ y + shift[:, moved]
+
+    def padded(x: Any, y: Any, bias: Any, shift: Any) -> Any:
+        return x @ y + sad.concatenate([sad.zeros((12,)), bias]) + shift[:, moved]
+
+    exact = x.astype(np.float64) @ y + shift[:, moved]
+    np.testing.assert_allclose(sad.graph(plain)(x, y, shift).numpy(), exact, atol=1e-5)
+    exact += np.concatenate([np.zeros(12), bias])
+    np.testing.assert_allclose(sad.graph(padded)(x, y, bias, shift).numpy(), exact, atol=1e-5)
+
+
+def test_results_are_stored_by_four_where_their_rows_and_what_they_read_come_by_four() -> None:
+    def stores(known: dict[str, int]) -> int:
+        x, y, bias = array((N, 8)), array((M, 8)), array((M,))
+        total = product(x, b.transpose(y, (1, 0)))
+        finished = b.applied(ops.ADD, total, b.broadcast(bias, total.shape, (1,)))
+        graph = Graph((x, y, bias), (finished,))
+        return PlanChoices(known, lanes=8).decided(plan(graph)).numbers[-1]
+
+    assert stores({"n": 16, "m": 32}) == 1
+    assert stores({"n": 15, "m": 32}) == 1
+    assert stores({"n": 16, "m": 30}) == 0
+    assert stores({"n": 16}) == 0
 
 
 @pytest.mark.gpu
@@ -299,7 +371,7 @@ def test_built_products_and_their_gradients(built: Path, device: sad.Device) -> 
     np.testing.assert_allclose(bias_bar.numpy(), y_bar.sum(0), atol=1e-5)
 
 
-def test_targets_without_subgroups_get_no_quads(built: Path) -> None:
+def test_targets_without_subgroups_get_no_teams(built: Path) -> None:
     text = {path.suffix: path.read_text(encoding="utf-8", errors="replace")
             for path in built.rglob("*.wgsl")}  # fmt: skip
     assert "subgroup" not in text[".wgsl"]

@@ -27,6 +27,7 @@ CAPABILITIES = Capabilities(
     workgroup_count_limit=100,
     workgroup_threads_limit=64,
     group_bytes_limit=1 << 14,
+    subgroup_size=1,
 )
 
 

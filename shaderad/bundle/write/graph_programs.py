@@ -28,6 +28,9 @@ from shaderad.plan.choices import PlanChoices
 from shaderad.plan.planning import plan
 from shaderad.plan.steps import RunPass
 
+SUBGROUP_SIZE = 4
+"""The fewest threads of a subgroup of a device that has them."""
+
 
 def build_graph(
     graph: TracedGraph,
@@ -57,9 +60,7 @@ def build_graph(
         else:
             built = primal
         limits = profile.limits
-        # A quad of threads lies in one workgroup.
-        has_quads = profile.has_subgroups and profile.are_waves_free and profile.workgroup % 4 == 0
-        at_all_sizes = PlanChoices({}, limits.group_bytes, has_quads)
+        at_all_sizes = PlanChoices({}, limits.group_bytes, _lanes(profile))
         planned = schedule(at_all_sizes.chosen(plan(built, limits.storage_buffers)), programs)
         return ModePlan(planned, *names[mode])
 
@@ -74,6 +75,12 @@ def build_graph(
         with_forward=with_forward,
     )
     return programs.compiled(by_mode, refusals, compile_with)
+
+
+def _lanes(profile: Profile) -> int:
+    """The threads of a subgroup, and of a workgroup, on every device that runs the target."""
+    has_lanes = profile.has_subgroups and profile.are_waves_free
+    return SUBGROUP_SIZE if has_lanes and profile.workgroup % SUBGROUP_SIZE == 0 else 1
 
 
 def _float_flags(values: Sequence[Value]) -> tuple[bool, ...]:

@@ -245,7 +245,7 @@ class ExpressionWriter:
         spelled = self.module.types.spell(e.type)
         return f"watched<{spelled}, Report>({self.text(e.value)}, {site}, {e.kind})"
 
-    def in_quad(self, text: str) -> str:
+    def in_team(self, text: str) -> str:
         """Notes that threads read what others hold."""
         self.module.features.add("subgroups")
         return text
@@ -277,8 +277,8 @@ _PRIMARIES: dict[type[nodes.Expr], Callable[[ExpressionWriter, Any], str]] = {
     nodes.Swizzle: lambda w, e: f"{w.text(e.value, _PRIMARY)}.{e.components}",
     nodes.Element: ExpressionWriter.element,
     nodes.Load: ExpressionWriter.load,
-    nodes.QuadLane: lambda w, e: w.in_quad("quadLane()"),
-    nodes.OfQuad: lambda w, e: w.in_quad(f"ofQuad({w.text(e.value)}, {e.lane})"),
+    nodes.TeamLane: lambda w, e: w.in_team(f"teamLane({e.size})"),
+    nodes.OfTeam: lambda w, e: w.in_team(f"ofTeam({w.text(e.value)}, {e.lane}, {e.size})"),
     nodes.Call: lambda w, e: f"{w.module.function(e.function)}({w.arguments(e.args)})",
     AlreadyRead: ExpressionWriter.already_read,
     AtRunTime: ExpressionWriter.at_run_time,
