@@ -45,6 +45,15 @@ STAGING_KEPT_BYTES = 1 << 20
 STAGING_LIMIT_BYTES = 256 << 20
 """Larger read-backs are split; it is WebGPU's default for the maximum buffer size."""
 
+DISPATCHES_A_SUBMISSION = 64
+"""Dispatches that are submitted together, because a submission costs more than a dispatch."""
+
+DISPATCHES_A_LOOK = 8
+"""Dispatches between two looks at whether the device still works on earlier ones."""
+
+WAITING_LIMIT = 512
+"""Dispatches that wait for a device that works on earlier ones; then they are submitted."""
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -100,6 +109,10 @@ class Runtime(Guarded):
         self._routes: list[Route] = []
         self._first_runs: list[str] = []
         """Programs whose pipelines were made since the last wait."""
+        self._recorded_count = 0
+        """Dispatches since the last submission."""
+        self._next_look = 0
+        """The count at which `recorded` looks at the device next."""
         self._plain_bytes = min(capabilities.binding_bytes_limit, capabilities.buffer_bytes_limit)
         """The bytes of a buffer up to which nothing asks for its size."""
         self.has_large_buffers = False
@@ -363,9 +376,34 @@ class Runtime(Guarded):
         `buffers` are in the order of ``pipeline.storage_slots``; else as in `dispatch`.
         """
 
+    def recorded(self, count: int) -> None:
+        """Counts dispatches; submits them once they are enough, and the device would be idle.
+
+        A device that works gains nothing from a submission, in which libraries may wait for the one
+        before, and free what that held.
+        """
+        self._recorded_count += count
+        if self._recorded_count < max(self._next_look, DISPATCHES_A_SUBMISSION):
+            return
+        if self._recorded_count >= WAITING_LIMIT or self.is_idle():
+            self.submit()
+        else:
+            self._next_look = self._recorded_count + DISPATCHES_A_LOOK
+
     @abstractmethod
+    def is_idle(self) -> bool:
+        """True if the device has finished all submissions; does not wait."""
+
+    @guarded
     def submit(self) -> None:
         """Hands all recorded commands to the device as one submission."""
+        self._recorded_count = self._next_look = 0
+        self.submit_recorded()
+        self.settle_pool()
+
+    @abstractmethod
+    def submit_recorded(self) -> None:
+        """Submits what is recorded, if there is anything."""
 
     @abstractmethod
     def wait(self) -> None:

@@ -223,7 +223,8 @@ class SlangpyRuntime(Runtime):
         for native, offset, size in parts:
             encoder.copy_buffer(staging, start, native, offset, size)
             start += size
-        self.wait()
+        self.submit()
+        self._await_submission()
         return memoryview(staging.to_numpy()).cast("B")
 
     def _staging_buffer(self, byte_count: int) -> Any:
@@ -328,13 +329,17 @@ class SlangpyRuntime(Runtime):
             self._encoder = self.native.create_command_encoder()
         return self._encoder
 
-    @guarded
-    def submit(self) -> None:
+    def is_idle(self) -> bool:
+        last = self._last_submission
+        return last is None or self.native.is_submit_finished(last)
+
+    def submit_recorded(self) -> None:
         if self._encoder is not None:
             encoder = self._commands()
             self._encoder = None
+            if self._unfreed_count and self.is_idle():
+                self._free_released()
             self._last_submission = self.native.submit_command_buffer(encoder.finish())
-        self.settle_pool()
         if self._unfreed_count == UNFREED_LIMIT:
             self._await_submission()
             self._free_released()
@@ -343,8 +348,7 @@ class SlangpyRuntime(Runtime):
     def wait(self) -> None:
         self.submit()
         self._await_submission()
-        if not self._knows_all_work:
-            self._free_released()
+        self._free_released()
 
     def _await_submission(self) -> None:
         if self._last_submission is not None:
@@ -353,9 +357,14 @@ class SlangpyRuntime(Runtime):
                 submission = self._last_submission
                 self.await_device(partial(self.native.is_submit_finished, submission))
             self._last_submission = None
+        if not self._knows_all_work:
+            self._free_released()
 
     def _free_released(self) -> None:
-        """Waits in slangpy, where slang-rhi frees what finished dispatches and buffers held."""
+        """Waits in slangpy, where slang-rhi frees what finished dispatches and buffers held.
+
+        A submission does that as well, beside the work of the device.
+        """
         self.native.wait()
         self._unfreed_count = 0
 

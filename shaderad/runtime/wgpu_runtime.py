@@ -310,8 +310,11 @@ class WgpuRuntime(Runtime):
             recording = self._recording = _Recording(self.native.create_command_encoder())
         return recording
 
-    @guarded
-    def submit(self) -> None:
+    def is_idle(self) -> bool:
+        # wgpu-native sets the lowest byte of the result alone.
+        return lib.wgpuDevicePoll(self.native._internal, False, ffi.NULL) & 0xFF != 0
+
+    def submit_recorded(self) -> None:
         recording, self._recording = self._recording, None
         if recording is None:
             return
@@ -321,7 +324,6 @@ class WgpuRuntime(Runtime):
             self._queue.write_buffer(self._words_buffer, 0, words)
         self._queue.submit([commands])
         self._submissions += 1
-        self.settle_pool()
 
     @guarded
     def wait(self) -> None:
