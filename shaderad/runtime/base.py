@@ -1,10 +1,10 @@
 """The interface of runtimes, and what of it depends on neither wgpu nor slangpy.
 
 Recorded commands run in the order of the calls that recorded them, and a dispatch never sees a
-`write` that was recorded after it. Invariants: each program has one pipeline, made at its first
-use, and one reported route; compilers run in the child process, outside of the lock of the runtime;
-invalid commands, for some of which wgpu and slangpy would abort the process, are refused before
-they are recorded.
+`write` that was recorded after it. Invariants: a program has one pipeline at a time, and each
+pipeline that was made one reported route; compilers run in the child process, outside of the lock
+of the runtime; invalid commands, for some of which wgpu and slangpy would abort the process, are
+refused before they are recorded.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from shaderad.runtime.capabilities import (
 from shaderad.runtime.guard import Guarded, guarded
 from shaderad.runtime.idle_buffers import BufferPool, DeviceBuffer
 from shaderad.runtime.kept_bindings import KeptBindings
+from shaderad.runtime.kept_pipelines import KeptPipelines
 from shaderad.runtime.process import let_through, turn
 from shaderad.runtime.routes import Route
 
@@ -67,7 +68,8 @@ Ranges = Mapping[int, tuple[int, int]]
 class Pipeline:
     """A program ready to be dispatched, and what its dispatches need."""
 
-    __slots__ = ("native", "program", "serial", "storage_slots", "uniform_slot", "words_bytes")
+    __slots__ = ("__weakref__", "native", "program", "serial", "storage_slots", "uniform_slot",
+                 "words_bytes")  # fmt: skip
 
     def __init__(self, program: Program, native: Any, serial: int) -> None:
         self.program = program
@@ -105,7 +107,7 @@ class Runtime(Guarded):
         self.owns_device = owns_device
         self.pool = BufferPool()
         self.bindings: KeptBindings[Any] = KeptBindings()
-        self._pipelines: dict[Program, Pipeline] = {}
+        self.pipelines: KeptPipelines[Pipeline] = KeptPipelines()
         self._routes: list[Route] = []
         self._first_runs: list[str] = []
         """Programs whose pipelines were made since the last wait."""
@@ -141,22 +143,20 @@ class Runtime(Guarded):
 
     @guarded
     def _cached(self, program: Program) -> Pipeline | None:
-        if program not in self._pipelines:
+        pipeline = self.pipelines.find(program)
+        if pipeline is None:
             check_program(self.capabilities, program)
-        return self._pipelines.get(program)
+        return pipeline
 
     @guarded
     def _added(self, program: Program, code: Code, route: Route) -> Pipeline:
-        if program not in self._pipelines:  # else another thread was faster
-            self._pipelines[program] = self.make_pipeline(program, code)
+        pipeline = self.pipelines.find(program)  # another thread may have been faster
+        if pipeline is None:
+            pipeline = self.make_pipeline(program, code, self.pipelines.count)
+            self.bindings.forget_pipelines(self.pipelines.keep(program, pipeline))
             self._routes.append(route)
             self._first_runs.append(program.name)
-        return self._pipelines[program]
-
-    @property
-    def pipeline_count(self) -> int:
-        """The number of pipelines so far."""
-        return len(self._pipelines)
+        return pipeline
 
     @abstractmethod
     def compiled(self, program: Program) -> tuple[Code, Route]:
@@ -166,8 +166,8 @@ class Runtime(Guarded):
         """
 
     @abstractmethod
-    def make_pipeline(self, program: Program, code: Code) -> Pipeline:
-        """Creates the pipeline of a checked program."""
+    def make_pipeline(self, program: Program, code: Code, serial: int) -> Pipeline:
+        """Creates the pipeline of a checked program, with this number."""
 
     @contextmanager
     def first_runs(self) -> Generator[None]:
@@ -418,7 +418,7 @@ class Runtime(Guarded):
             self.is_closed, self.is_sound = True, False
             if not self.is_out_of_reach:
                 self.drop_recorded()
-                self._pipelines.clear()
+                self.pipelines.clear()
                 self.bindings.clear()
                 self.pool.give_up_idle()
                 self.release()

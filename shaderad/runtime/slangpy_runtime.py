@@ -73,6 +73,9 @@ STORAGE_USAGE = (
 )
 
 SMALLEST_STAGING_BYTES = 256
+PROGRAMS_A_SESSION = 8
+"""Programs that one Slang session compiles. A session keeps all of them, some megabytes each, until
+the last of their pipelines ends; to open one takes as long as to compile a small program."""
 
 
 # -- adapters --------------------------------------------------------------------------------------
@@ -194,7 +197,8 @@ class SlangpyRuntime(Runtime):
     def __init__(self, device: Any, limits: Mapping[str, Any], *, owns_device: bool) -> None:
         capabilities = limited(_capabilities(device), limits)
         super().__init__(device, capabilities, owns_device=owns_device)
-        self._sessions: dict[tuple[Path | None, tuple[str, ...]], Any] = {}
+        self._sessions: dict[tuple[Path | None, tuple[str, ...]], tuple[Any, int]] = {}
+        """Sessions by what they import, with the programs that they may still compile."""
         self._encoder: Any = None
         self._compute: Any = None
         self._last_submission: int | None = None
@@ -257,7 +261,7 @@ class SlangpyRuntime(Runtime):
     def compiled(self, program: Program) -> tuple[Code, Route]:
         return check_compiles(program, self.capabilities)
 
-    def make_pipeline(self, program: Program, code: Code) -> SlangpyPipeline:
+    def make_pipeline(self, program: Program, code: Code, serial: int) -> SlangpyPipeline:
         del code  # slangpy compiles the text again.
         # Modules of a session need unique names, and two programs may share a kernel's name.
         name = f"{program.name}_{hashlib.sha256(program.slang.encode()).hexdigest()[:16]}"
@@ -270,19 +274,22 @@ class SlangpyRuntime(Runtime):
                 native = self.native.create_compute_pipeline(linked)
         except self.foreign_errors as failure:
             raise error("SR0617", program=program.name, reason=shortened(str(failure))) from None
-        return SlangpyPipeline(program, native, self.pipeline_count, linked, self.native)
+        return SlangpyPipeline(program, native, serial, linked, self.native)
 
     def _session(self, program: Program) -> Any:
         """A Slang session that imports only the library modules that the program imports."""
         key = (program.library, modules_of(program))
-        if key not in self._sessions:
+        session, remaining = self._sessions.get(key, (None, 0))
+        if not remaining:
             options = spy.SlangCompilerOptions()
             options.include_paths = list(library_path(library=key[0], modules=key[1]))
             options.matrix_layout = spy.SlangMatrixLayout.row_major
-            self._sessions[key] = self.native.create_slang_session(
+            session = self.native.create_slang_session(
                 compiler_options=options, add_default_include_paths=False
             )
-        return self._sessions[key]
+            remaining = PROGRAMS_A_SESSION
+        self._sessions[key] = session, remaining - 1
+        return session
 
     def record_dispatch(
         self,

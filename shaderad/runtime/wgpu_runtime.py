@@ -210,7 +210,7 @@ class WgpuRuntime(Runtime):
     def compiled(self, program: Program) -> tuple[Code, Route]:
         return choose_code(program, self.capabilities, self._vetting)
 
-    def make_pipeline(self, program: Program, code: Code) -> WgpuPipeline:
+    def make_pipeline(self, program: Program, code: Code, serial: int) -> WgpuPipeline:
         device = self.native
         layout = device.create_bind_group_layout(
             entries=[
@@ -232,7 +232,7 @@ class WgpuRuntime(Runtime):
                     "entry_point": program.name,
                 },
             )
-        return WgpuPipeline(program, native, self.pipeline_count, layout, self._alignment)
+        return WgpuPipeline(program, native, serial, layout, self._alignment)
 
     def record_dispatch(
         self,
