@@ -65,6 +65,10 @@ UNFREED_LIMIT = 16384
 """Dispatches between two waits that free what they held. Each may hold a mapping of memory; Linux
 allows a process 65,530, and Mesa ends it beyond."""
 
+FREED_TOGETHER = 64
+"""Dispatches for whose sake slangpy's own wait is called while the device is idle; for fewer, the
+call takes longer than they do."""
+
 STORAGE_USAGE = (
     spy.BufferUsage.shader_resource
     | spy.BufferUsage.unordered_access
@@ -344,7 +348,7 @@ class SlangpyRuntime(Runtime):
         if self._encoder is not None:
             encoder = self._commands()
             self._encoder = None
-            if self._unfreed_count and self.is_idle():
+            if self._unfreed_count >= FREED_TOGETHER and self.is_idle():
                 self._free_released()
             self._last_submission = self.native.submit_command_buffer(encoder.finish())
         if self._unfreed_count == UNFREED_LIMIT:
@@ -355,7 +359,8 @@ class SlangpyRuntime(Runtime):
     def wait(self) -> None:
         self.submit()
         self._await_submission()
-        self._free_released()
+        if self._unfreed_count >= FREED_TOGETHER:
+            self._free_released()
 
     def _await_submission(self) -> None:
         if self._last_submission is not None:
@@ -370,7 +375,7 @@ class SlangpyRuntime(Runtime):
     def _free_released(self) -> None:
         """Waits in slangpy, where slang-rhi frees what finished dispatches and buffers held.
 
-        A submission does that as well, beside the work of the device.
+        A submission does that as well, but beside the work of the device, where it takes longer.
         """
         self.native.wait()
         self._unfreed_count = 0
