@@ -42,10 +42,6 @@ __all__ = ["Device", "open_device"]
 
 T = TypeVar("T")
 
-# Dispatches are submitted together, because a submission costs more than a dispatch; the device
-# should not stay idle for long either.
-DISPATCHES_A_SUBMISSION = 64
-
 
 class Device:
     """An opened device. It serialises its own submissions and may be shared by threads.
@@ -64,7 +60,6 @@ class Device:
         self._prints: DeviceBuffer | None = None
         self._may_have_reports = False
         self._may_have_prints = False
-        self._dispatch_count = 0
         self._launches = itertools.count()
         self._noted: list[Error] = []
         self._kept: dict[Callable[[Device], Any], Any] = {}
@@ -211,16 +206,13 @@ class Device:
         """The number of a dispatch, by which reports are ordered."""
         return next(self._launches)
 
-    def recorded(self, *, may_report: bool, may_print: bool, count: int = 1) -> None:
-        """Counts recorded dispatches; submits `DISPATCHES_A_SUBMISSION` of them together."""
+    def recorded(self, *, may_report: bool, may_print: bool, count: int) -> None:
+        """Notes what recorded dispatches do, inside of `Runtime.together`."""
         if may_print:
             self._may_have_prints = True
         if may_report:
             self.expect_reports()
-        self._dispatch_count += count
-        if self._dispatch_count >= DISPATCHES_A_SUBMISSION:
-            self._dispatch_count = 0
-            self.runtime.submit()
+        self.runtime.recorded(count)
 
     def note(self, failure: Error) -> None:
         """Keeps an error found on the host; the next synchronisation raises it."""

@@ -27,7 +27,8 @@ from shaderad.runtime import buffers
 def in_form_given(gradient: Array, given: Any, element: types.Type) -> Any:
     """`gradient` of elements `element` in the form of the argument `given`."""
     if isinstance(given, Array):
-        return in_form(gradient, given.element, given.shape)
+        is_alike = gradient.element is given.element and gradient.shape == given.shape
+        return gradient if is_alike else in_form(gradient, given.element, given.shape)
     gradient = in_form(gradient, element, gradient.shape)
     if isinstance(element, types.Struct) and not gradient.shape:
         fields = struct_fields(given)
@@ -136,16 +137,15 @@ def check_keywords(keywords: Mapping[str, Any]) -> None:
 
 def cotangents_of(out: Any, out_bar: Any, name: str = "out_bar") -> list[Array | None]:
     """The cotangent of each leaf of `out`; `None` where nothing is given or nothing flows."""
+    if isinstance(out, Array):
+        return [cotangent_of(out, out_bar, name)]
     found: list[Array | None] = []
 
     def collect(leaf: Any, given: Any) -> None:
         is_array = isinstance(leaf, Array)
         found.append(cotangent_of(leaf, given, name) if is_array else None)
 
-    if isinstance(out, Array):
-        collect(out, out_bar)
-    else:
-        trees.mapped(collect, out, out_bar, name=name)
+    trees.mapped(collect, out, out_bar, name=name)
     return found
 
 

@@ -43,6 +43,9 @@ if TYPE_CHECKING:
     from shaderad.lower.bindings import Mode
 
 
+_NO_NAMES: frozenset[str] = frozenset()
+
+
 @dataclass(eq=False)
 class KernelAt:
     """A kernel at its arguments."""
@@ -86,8 +89,8 @@ class KernelAt:
 
     def _names(self, positions: Sequence[int]) -> frozenset[str]:
         """The differentiable arrays and uniforms of the arguments at `positions`."""
-        facts = self.launch.facts
-        return frozenset(n for k in positions for n in facts.names_under((self.arguments[k][0],)))
+        facts, arguments = self.launch.facts, self.arguments
+        return _NO_NAMES.union(*[facts.names_under((arguments[k][0],)) for k in positions])
 
     def _tangents(self, tangents: Sequence[Any]) -> dict[str, Array]:
         collected = Tangents(self.launch)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from weakref import ref
 
 from shaderad.device.stages import WeakKeys
-from shaderad.diagnostics import DeviceError
+from shaderad.diagnostics import CompileError, DeviceError
 from shaderad.execute.kernel_steps import KernelStep, schedule_of
 from shaderad.execute.planned_kernels import PlannedKernel, used
 from shaderad.execute.prepared import Prepared, prepare
@@ -153,6 +153,10 @@ PREPARED_LIMIT = 64
 """Combinations of sizes of one schedule for which everything is kept ready."""
 
 
+class LoopRefused(Exception):
+    """The kernel of a loop that one workgroup runs does not compile; the cause says why."""
+
+
 class KernelPrograms:
     """Programs on a device, numbered in the order in which they were first asked for."""
 
@@ -169,8 +173,13 @@ class KernelPrograms:
 
     def of_kernel(self, kernel: Kernel, choice: Choice) -> Sequence[int]:
         """The dispatches of a mode of `kernel`, in order."""
-        choice = self.windowed(choice)
-        return [self.number(stage) for stage in self.device.stages.of(kernel, choice)]
+        try:
+            stages = self.device.stages.of(kernel, self.windowed(choice))
+        except CompileError as failure:
+            if choice.group_threads and not self._is_windowed:
+                raise LoopRefused from failure
+            raise
+        return [self.number(stage) for stage in stages]
 
     def windowed(self, choice: Choice) -> Choice:
         """`choice`, for programs that run by windows if these do."""

@@ -174,7 +174,8 @@ class Launch:
         computed = self._with_results(given, wanted, sums)
         if computed is None:
             computed = self._dispatch(Mode.BACKWARD, given, wanted, sums)
-        return {name: (computed | sums)[Role.GRADIENT, name] for name in sorted(wanted)}
+        gradients = {**computed, **sums}
+        return {name: gradients[Role.GRADIENT, name] for name in sorted(wanted)}
 
     def _with_results(
         self, given: Mapping[Key, Array], wanted: frozenset[str], sums: Mapping[Key, Array]

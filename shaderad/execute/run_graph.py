@@ -17,9 +17,14 @@ from shaderad.device.devices import check_same
 from shaderad.device.lines import AtUserLine, user_span
 from shaderad.device.prebuilt import used_of_build
 from shaderad.device.stages import WeakKeys
-from shaderad.diagnostics import CompileError, error
+from shaderad.diagnostics import error
 from shaderad.diagnostics.progress import Work
-from shaderad.execute.kept_schedules import PREPARED_LIMIT, KernelPrograms, Scheduled
+from shaderad.execute.kept_schedules import (
+    PREPARED_LIMIT,
+    KernelPrograms,
+    LoopRefused,
+    Scheduled,
+)
 from shaderad.execute.kernel_steps import StagedPasses
 from shaderad.execute.plan_to_schedule import lowered_passes, schedule
 from shaderad.execute.prebuilt import PrebuiltGraph, PrebuiltPart, check_results
@@ -28,7 +33,7 @@ from shaderad.ir.arrays import Graph, KernelCall, Value
 from shaderad.ir.nodes import Kernel
 from shaderad.ir.prints import silent_graph
 from shaderad.ir.types import is_differentiable
-from shaderad.plan.choices import PlanChoices, runs_groups
+from shaderad.plan.choices import PlanChoices
 from shaderad.plan.explain import Memory, explain
 from shaderad.plan.planning import plan
 from shaderad.rules.arrays import LinearisedGraph
@@ -282,12 +287,9 @@ class GraphRunner:
         decision = at_sizes.decided(planned.plan)
         choices = (are_fixed, *decision.numbers)
         if choices not in planned.by_choices:
-            plan = decision.make()
             try:
-                planned.by_choices[choices] = self._newly_scheduled(plan)
-            except CompileError:
-                if not runs_groups(plan):
-                    raise
+                planned.by_choices[choices] = self._newly_scheduled(decision.make())
+            except LoopRefused:
                 planned.has_groups = False
                 return self._scheduled_by(planned, sizes)
         return planned.by_choices[choices]

@@ -245,6 +245,8 @@ def with_scalar(t: Type, scalar: Scalar) -> Type:
 
 def is_differentiable(t: Type) -> bool:
     """True if `t` holds a float at any depth."""
+    if isinstance(t, Scalar):
+        return is_float(t)
     if isinstance(t, LocalArray | BufferType):
         return is_differentiable(t.element)
     if isinstance(t, Struct):

@@ -23,7 +23,6 @@ from shaderad.plan.steps import (
     Plan,
     Repeat,
     RepeatWhile,
-    RunGroup,
     RunKernel,
     RunTiles,
     Step,
@@ -187,15 +186,6 @@ class PlanChoices:
             sizes.evaluate(m, self.known) == sizes.evaluate(n, self.known)
             for m, n in zip(a, b, strict=True)
         )
-
-
-def runs_groups(plan: Plan) -> bool:
-    """True if one workgroup runs a loop of `plan`."""
-    return any(
-        isinstance(step, RunGroup)
-        or (isinstance(step, Repeat | RepeatWhile) and runs_groups(step.body))
-        for step in plan.steps
-    )
 
 
 def _filled(step: Step) -> Step:

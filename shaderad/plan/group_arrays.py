@@ -63,6 +63,21 @@ class GroupDecisions:
     tiled: Tiled | None = None
 
 
+@dataclass(slots=True)
+class WrittenStep:
+    """The step that is being written, and what it accesses."""
+
+    share: Share | TileShare = NO_SHARE
+    """The elements that are the thread's."""
+    own: tuple[Indices, Shape] = ((), ())
+    """The element that is being written, and the shape of the step."""
+    shifts: frozenset[int] = frozenset()
+    """The axes along which it reads elements beside its own."""
+    reads: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+    writes: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+    """Elements that it reads, and writes, where all threads access them."""
+
+
 class GroupArrays:
     """The arrays of one kernel.
 
@@ -76,20 +91,12 @@ class GroupArrays:
         self.uses: dict[str, Use] = {}
         """The accesses to arrays between steps, by name."""
         self.place_of: dict[Value, Region] = {}
-        self.share: Share | TileShare = NO_SHARE
-        """The elements of the step being written that are the thread's."""
-        self.own: tuple[Indices, Shape] = ((), ())
-        """The element of the step being written, and the shape of the step."""
+        self.step = WrittenStep()
         self.times: Size = 1
         """How often the steps that are being written run."""
         self.folded: Size = 1
         """The elements that the loop being written inside of a step combines."""
         self.is_repeated = False
-        self.shifts: frozenset[int] = frozenset()
-        """The axes along which the step being written reads elements beside its own."""
-        self.reads: set[tuple[str, str]] = set()
-        self.writes: set[tuple[str, str]] = set()
-        """Elements that the step being written reads, and writes, where all threads access them."""
         self.copies: dict[InputCopy, str] = {}
         """Copies of inputs -> their local arrays."""
         self._writer = writer
@@ -103,7 +110,7 @@ class GroupArrays:
         own = self._own_index(place, shape, at)
         self._note(place, shape, own)
         if place.array in self.uses:
-            self.uses[place.array].note_write(self.share, is_own=own is not None)
+            self.uses[place.array].note_write(self.step.share, is_own=own is not None)
         body: list[Stmt] = []
         if own is not None and self._has_local(place.array):
             name = self._local_name(place.array)
@@ -111,7 +118,7 @@ class GroupArrays:
             element = self._held(element.type, place.array, own)
         index = self._index(place, shape, at)
         if index is not None:
-            self.writes.add(place.elements)
+            self.step.writes.add(place.elements)
             body.append(
                 nodes.Store(buffer=place.array, indices=(index,), value=element, is_unique=True)
             )
@@ -124,11 +131,11 @@ class GroupArrays:
         if place.array in self.uses:
             owner = self._owner(v.shape, at)
             local = None if owner is None else owner[1]
-            self.uses[place.array].note_read(self.share, local, is_own=own is not None)
-            self.shifts |= shifted_axes(self.positions, *self.own, at, v.shape)
+            self.uses[place.array].note_read(self.step.share, local, is_own=own is not None)
+            self.step.shifts |= shifted_axes(self.positions, *self.step.own, at, v.shape)
         if own is not None and self._has_local(place.array):
             return self._held(v.element, place.array, own)
-        self.reads.add(place.elements)
+        self.step.reads.add(place.elements)
         index = self._index(place, v.shape, at)
         assert index is not None
         return nodes.Load(type=v.element, buffer=place.array, indices=(index,))
@@ -136,20 +143,20 @@ class GroupArrays:
     def sum_index(self, place: Region, shape: Shape, at: Indices) -> Expr:
         """The index at which threads add to an element of a place."""
         self.uses[place.array].is_summed = True
-        self.writes.add(place.elements)
+        self.step.writes.add(place.elements)
         return self._inside(add(place.start, number(at, shape)))
 
     def note_elsewhere(self, place: Region) -> None:
         """Notes a read of a place at any position, by all threads."""
         self._note(place, (), None)
         if place.array in self.uses:
-            self.uses[place.array].note_read(self.share, None, is_own=False)
-        self.reads.add(place.elements)
+            self.uses[place.array].note_read(self.step.share, None, is_own=False)
+        self.step.reads.add(place.elements)
 
     def _owner(self, shape: Shape, at: Indices) -> tuple[Position, int] | None:
-        if not isinstance(self.share, TileShare):
+        if not isinstance(self.step.share, TileShare):
             return None
-        return self.share.tiling.owner(*self._known(at, shape))
+        return self.step.share.tiling.owner(*self._known(at, shape))
 
     def _known(self, at: Indices, shape: Shape) -> tuple[Indices, Shape]:
         positions = self.positions
@@ -158,13 +165,13 @@ class GroupArrays:
     def _own_index(self, place: Region, shape: Shape, at: Indices) -> Position | None:
         """The index of an element in the thread's local array; `None` if it is not its own."""
         decided = self._decided.get(place.array)
-        if decided is not None and decided.share_key != self.share.key:
+        if decided is not None and decided.share_key != self.step.share.key:
             return None
         start = place.start
         if place.half:
             start = times(constant(sizes.product(shape)), int(place.half == "next"))
         start = self.positions.at_known(start)
-        return self.share.own_index(*self._known(at, shape), start)
+        return self.step.share.own_index(*self._known(at, shape), start)
 
     def times_known(self) -> int:
         """How often the steps that are being written run, or a guess."""
@@ -175,7 +182,7 @@ class GroupArrays:
         """Notes an access, of elements that `own` tells to be the thread's."""
         if place.array not in self.uses:
             return
-        share, size = self.share, self.positions.known(sizes.product(shape))
+        share, size = self.step.share, self.positions.known(sizes.product(shape))
         if isinstance(share, TileShare) and own is not None and isinstance(size, int):
             share = replace(share, count=size)
         self.uses[place.array].note(share, self.times_known(), is_own=own is not None)
@@ -192,7 +199,7 @@ class GroupArrays:
         assert start is not None
         assert owner is not None
         tile, local = owner
-        if isinstance(self.share, TileShare) and tile == self.share.tile:
+        if isinstance(self.step.share, TileShare) and tile == self.step.share.tile:
             tile = self.positions.of(self._writer.index()[0])
         if local not in use.read_locals:
             return None
@@ -255,7 +262,7 @@ class GroupArrays:
 
     def copied(self, v: Value, at: Indices) -> Expr | None:
         """A part of the thread's element of an input that a loop reads, if these have room."""
-        share, count = self.share, self.positions.known(sizes.product(v.shape))
+        share, count = self.step.share, self.positions.known(sizes.product(v.shape))
         if not self.is_repeated or share.turns is None or not isinstance(count, int) or count == 1:
             return None
         index = share.own_index(*self._known(at, v.shape), Position())

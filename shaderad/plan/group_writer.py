@@ -15,7 +15,13 @@ from shaderad.ir.nodes import Assign, Expr, Stmt
 from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import INT, Type
 from shaderad.plan.elements import Elements, View
-from shaderad.plan.group_arrays import GroupArrays, GroupDecisions, InputCopy, Region
+from shaderad.plan.group_arrays import (
+    GroupArrays,
+    GroupDecisions,
+    InputCopy,
+    Region,
+    WrittenStep,
+)
 from shaderad.plan.group_memory import MemoryKind, Share, counted, share_of
 from shaderad.plan.group_tiles import StepFacts, TileShare, Tiling
 from shaderad.plan.kernels import IsStored, Writer
@@ -98,17 +104,17 @@ class GroupWriter:
         number, self._step_number = self._step_number, self._step_number + 1
         if self.positions.known(size) == 0:
             return
-        outer = arrays.share, arrays.own, arrays.shifts
+        outer, arrays.step = arrays.step, WrittenStep()
         if self._tiled is not None and number in self._tiled.steps:
             statements = self._tiles_of(self._tiled.tiling, shape, body)
         else:
             statements = self._shared(number, shape, body, element_count)
-        arrays.share, arrays.own, arrays.shifts = outer
+        step, arrays.step = arrays.step, outer
         read, written = self._accessed
-        if arrays.reads & written or arrays.writes & (read | written):
+        if step.reads & written or step.writes & (read | written):
             self.meet()
-        self._accessed[0].update(arrays.reads)
-        self._accessed[1].update(arrays.writes)
+        self._accessed[0].update(step.reads)
+        self._accessed[1].update(step.writes)
         self.body += statements
 
     def _shared(
@@ -121,13 +127,13 @@ class GroupWriter:
         """The statements of a step whose elements threads take in turns."""
         arrays, size, (thread,) = self.arrays, sizes.product(shape), self._writer.index()
         share = share_of(self.positions, thread, size, sizes.symbol(THREADS), self.local("e", INT))
-        arrays.share, arrays.shifts = share, frozenset()
+        arrays.step.share = share
         at = tuple(self.positions.unravelled(share.position, shape))
         statements = self._body(body, at, shape)
         cost = cost_of_all(statements)
         if element_count is None:
             known = tuple(map(self.positions.known, shape))
-            self.facts[number] = StepFacts(known, cost, arrays.times_known(), arrays.shifts)
+            self.facts[number] = StepFacts(known, cost, arrays.times_known(), arrays.step.shifts)
         self._note(size, cost, size if element_count is None else element_count)
         return share.each(self.positions, thread, statements)
 
@@ -151,16 +157,16 @@ class GroupWriter:
             ]
             if min(lasts) < 0:
                 continue
-            arrays.share = TileShare(tiling, tile, local, count)
+            arrays.step.share = TileShare(tiling, tile, local, count)
             statements = self._body(body, self._in_tiles(tiling, known, inner, lasts), shape)
-            accessed[0].update(arrays.reads)
-            accessed[1].update(arrays.writes)
+            accessed[0].update(arrays.step.reads)
+            accessed[1].update(arrays.step.writes)
             for position, last, w in zip(tiles, lasts, tiling.counts, strict=True):
                 if last < w - 1:
                     inside = c.apply(ops.LE, positions.expr(position), c.whole(last))
                     statements = [nodes.If(condition=inside, then=tuple(statements), otherwise=())]
             whole += statements
-        arrays.reads, arrays.writes = accessed
+        arrays.step.reads, arrays.step.writes = accessed
         if tiling.tile_count != positions.known(sizes.symbol(THREADS)):
             inside = c.apply(ops.LT, thread, c.whole(tiling.tile_count))
             return [nodes.If(condition=inside, then=tuple(whole), otherwise=())]
@@ -199,9 +205,9 @@ class GroupWriter:
     ) -> Sequence[Stmt]:
         """The statements of `body`, after the copies that they need."""
         arrays = self.arrays
-        arrays.own = at, shape
+        arrays.step.own = at, shape
         while True:
-            arrays.reads, arrays.writes = set(), set()
+            arrays.step.reads, arrays.step.writes = set(), set()
             try:
                 return body(at)
             except _NeedsCopy as copy:
@@ -378,7 +384,7 @@ class GroupWriter:
             row = add(times(own, part_count), part)
             position = row if copy.is_row else add(own, times(part, count))
             indices = tuple(self.positions.unravelled(position, v.shape))
-            share = self.arrays.share
+            share = self.arrays.step.share
             assert isinstance(share, Share)
             value = self._writer.read(v, indices)
             copied = self.arrays.fill(array, share.index(part), value)

@@ -1,10 +1,10 @@
 """The interface of runtimes, and what of it depends on neither wgpu nor slangpy.
 
 Recorded commands run in the order of the calls that recorded them, and a dispatch never sees a
-`write` that was recorded after it. Invariants: each program has one pipeline, made at its first
-use, and one reported route; compilers run in the child process, outside of the lock of the runtime;
-invalid commands, for some of which wgpu and slangpy would abort the process, are refused before
-they are recorded.
+`write` that was recorded after it. Invariants: a program has one pipeline at a time, and each
+pipeline that was made one reported route; compilers run in the child process, outside of the lock
+of the runtime; invalid commands, for some of which wgpu and slangpy would abort the process, are
+refused before they are recorded.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from shaderad.runtime.capabilities import (
 from shaderad.runtime.guard import Guarded, guarded
 from shaderad.runtime.idle_buffers import BufferPool, DeviceBuffer
 from shaderad.runtime.kept_bindings import KeptBindings
+from shaderad.runtime.kept_pipelines import KeptPipelines
 from shaderad.runtime.process import let_through, turn
 from shaderad.runtime.routes import Route
 
@@ -45,6 +46,15 @@ STAGING_KEPT_BYTES = 1 << 20
 STAGING_LIMIT_BYTES = 256 << 20
 """Larger read-backs are split; it is WebGPU's default for the maximum buffer size."""
 
+DISPATCHES_A_SUBMISSION = 64
+"""Dispatches that are submitted together, because a submission costs more than a dispatch."""
+
+DISPATCHES_A_LOOK = 8
+"""Dispatches between two looks at whether the device still works on earlier ones."""
+
+WAITING_LIMIT = 512
+"""Dispatches that wait for a device that works on earlier ones; then they are submitted."""
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -58,7 +68,8 @@ Ranges = Mapping[int, tuple[int, int]]
 class Pipeline:
     """A program ready to be dispatched, and what its dispatches need."""
 
-    __slots__ = ("native", "program", "serial", "storage_slots", "uniform_slot", "words_bytes")
+    __slots__ = ("__weakref__", "native", "program", "serial", "storage_slots", "uniform_slot",
+                 "words_bytes")  # fmt: skip
 
     def __init__(self, program: Program, native: Any, serial: int) -> None:
         self.program = program
@@ -96,10 +107,14 @@ class Runtime(Guarded):
         self.owns_device = owns_device
         self.pool = BufferPool()
         self.bindings: KeptBindings[Any] = KeptBindings()
-        self._pipelines: dict[Program, Pipeline] = {}
+        self.pipelines: KeptPipelines[Pipeline] = KeptPipelines()
         self._routes: list[Route] = []
         self._first_runs: list[str] = []
         """Programs whose pipelines were made since the last wait."""
+        self._recorded_count = 0
+        """Dispatches since the last submission."""
+        self._next_look = 0
+        """The count at which `recorded` looks at the device next."""
         self._plain_bytes = min(capabilities.binding_bytes_limit, capabilities.buffer_bytes_limit)
         """The bytes of a buffer up to which nothing asks for its size."""
         self.has_large_buffers = False
@@ -128,22 +143,20 @@ class Runtime(Guarded):
 
     @guarded
     def _cached(self, program: Program) -> Pipeline | None:
-        if program not in self._pipelines:
+        pipeline = self.pipelines.find(program)
+        if pipeline is None:
             check_program(self.capabilities, program)
-        return self._pipelines.get(program)
+        return pipeline
 
     @guarded
     def _added(self, program: Program, code: Code, route: Route) -> Pipeline:
-        if program not in self._pipelines:  # else another thread was faster
-            self._pipelines[program] = self.make_pipeline(program, code)
+        pipeline = self.pipelines.find(program)  # another thread may have been faster
+        if pipeline is None:
+            pipeline = self.make_pipeline(program, code, self.pipelines.count)
+            self.bindings.forget_pipelines(self.pipelines.keep(program, pipeline))
             self._routes.append(route)
             self._first_runs.append(program.name)
-        return self._pipelines[program]
-
-    @property
-    def pipeline_count(self) -> int:
-        """The number of pipelines so far."""
-        return len(self._pipelines)
+        return pipeline
 
     @abstractmethod
     def compiled(self, program: Program) -> tuple[Code, Route]:
@@ -153,8 +166,8 @@ class Runtime(Guarded):
         """
 
     @abstractmethod
-    def make_pipeline(self, program: Program, code: Code) -> Pipeline:
-        """Creates the pipeline of a checked program."""
+    def make_pipeline(self, program: Program, code: Code, serial: int) -> Pipeline:
+        """Creates the pipeline of a checked program, with this number."""
 
     @contextmanager
     def first_runs(self) -> Generator[None]:
@@ -363,9 +376,34 @@ class Runtime(Guarded):
         `buffers` are in the order of ``pipeline.storage_slots``; else as in `dispatch`.
         """
 
+    def recorded(self, count: int) -> None:
+        """Counts dispatches; submits them once they are enough, and the device would be idle.
+
+        A device that works gains nothing from a submission, in which libraries may wait for the one
+        before, and free what that held.
+        """
+        self._recorded_count += count
+        if self._recorded_count < max(self._next_look, DISPATCHES_A_SUBMISSION):
+            return
+        if self._recorded_count >= WAITING_LIMIT or self.is_idle():
+            self.submit()
+        else:
+            self._next_look = self._recorded_count + DISPATCHES_A_LOOK
+
     @abstractmethod
+    def is_idle(self) -> bool:
+        """True if the device has finished all submissions; does not wait."""
+
+    @guarded
     def submit(self) -> None:
         """Hands all recorded commands to the device as one submission."""
+        self._recorded_count = self._next_look = 0
+        self.submit_recorded()
+        self.settle_pool()
+
+    @abstractmethod
+    def submit_recorded(self) -> None:
+        """Submits what is recorded, if there is anything."""
 
     @abstractmethod
     def wait(self) -> None:
@@ -380,7 +418,7 @@ class Runtime(Guarded):
             self.is_closed, self.is_sound = True, False
             if not self.is_out_of_reach:
                 self.drop_recorded()
-                self._pipelines.clear()
+                self.pipelines.clear()
                 self.bindings.clear()
                 self.pool.give_up_idle()
                 self.release()

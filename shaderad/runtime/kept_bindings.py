@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Generic, TypeVar
 
 BoundT = TypeVar("BoundT")
@@ -33,9 +33,18 @@ class KeptBindings(Generic[BoundT]):
         """Drops the bindings of the buffers with these serials."""
         for serial in ended:
             for key in self._keys_by_buffer.pop(serial, ()):
-                self._bound_by_key.pop(key, None)
-                for other in key[1:]:
-                    self._keys_by_buffer.get(other, set()).discard(key)
+                self._drop(key)
+
+    def forget_pipelines(self, ended: Collection[int]) -> None:
+        """Drops the bindings of the pipelines with these serials."""
+        if ended:
+            for key in [key for key in self._bound_by_key if key[0] in ended]:
+                self._drop(key)
+
+    def _drop(self, key: Key) -> None:
+        self._bound_by_key.pop(key, None)
+        for serial in key[1:]:
+            self._keys_by_buffer.get(serial, set()).discard(key)
 
     def clear(self) -> None:
         self._bound_by_key.clear()

@@ -67,6 +67,10 @@ UNFREED_LIMIT = 16384
 """Dispatches between two waits that free what they held. Each may hold a mapping of memory; Linux
 allows a process 65,530, and Mesa ends it beyond."""
 
+FREED_TOGETHER = 64
+"""Dispatches for whose sake slangpy's own wait is called while the device is idle; for fewer, the
+call takes longer than they do."""
+
 STORAGE_USAGE = (
     spy.BufferUsage.shader_resource
     | spy.BufferUsage.unordered_access
@@ -75,6 +79,9 @@ STORAGE_USAGE = (
 )
 
 SMALLEST_STAGING_BYTES = 256
+PROGRAMS_A_SESSION = 8
+"""Programs that one Slang session compiles. A session keeps all of them, some megabytes each, until
+the last of their pipelines ends; to open one takes as long as to compile a small program."""
 
 
 # -- adapters --------------------------------------------------------------------------------------
@@ -197,7 +204,8 @@ class SlangpyRuntime(Runtime):
     def __init__(self, device: Any, limits: Mapping[str, Any], *, owns_device: bool) -> None:
         capabilities = limited(_capabilities(device), limits)
         super().__init__(device, capabilities, owns_device=owns_device)
-        self._sessions: dict[tuple[Path | None, tuple[str, ...]], Any] = {}
+        self._sessions: dict[tuple[Path | None, tuple[str, ...]], tuple[Any, int]] = {}
+        """Sessions by what they import, with the programs that they may still compile."""
         self._encoder: Any = None
         self._compute: Any = None
         self._last_submission: int | None = None
@@ -226,7 +234,8 @@ class SlangpyRuntime(Runtime):
         for native, offset, size in parts:
             encoder.copy_buffer(staging, start, native, offset, size)
             start += size
-        self.wait()
+        self.submit()
+        self._await_submission()
         return memoryview(staging.to_numpy()).cast("B")
 
     def _staging_buffer(self, byte_count: int) -> Any:
@@ -259,7 +268,7 @@ class SlangpyRuntime(Runtime):
     def compiled(self, program: Program) -> tuple[Code, Route]:
         return check_compiles(program, self.capabilities)
 
-    def make_pipeline(self, program: Program, code: Code) -> SlangpyPipeline:
+    def make_pipeline(self, program: Program, code: Code, serial: int) -> SlangpyPipeline:
         del code  # slangpy compiles the text again.
         # Modules of a session need unique names, and two programs may share a kernel's name.
         name = f"{program.name}_{hashlib.sha256(program.slang.encode()).hexdigest()[:16]}"
@@ -272,19 +281,22 @@ class SlangpyRuntime(Runtime):
                 native = self.native.create_compute_pipeline(linked)
         except self.foreign_errors as failure:
             raise error("SR0617", program=program.name, reason=shortened(str(failure))) from None
-        return SlangpyPipeline(program, native, self.pipeline_count, linked, self.native)
+        return SlangpyPipeline(program, native, serial, linked, self.native)
 
     def _session(self, program: Program) -> Any:
         """A Slang session that imports only the library modules that the program imports."""
         key = (program.library, modules_of(program))
-        if key not in self._sessions:
+        session, remaining = self._sessions.get(key, (None, 0))
+        if not remaining:
             options = spy.SlangCompilerOptions()
             options.include_paths = list(library_path(library=key[0], modules=key[1]))
             options.matrix_layout = spy.SlangMatrixLayout.row_major
-            self._sessions[key] = self.native.create_slang_session(
+            session = self.native.create_slang_session(
                 compiler_options=options, add_default_include_paths=False
             )
-        return self._sessions[key]
+            remaining = PROGRAMS_A_SESSION
+        self._sessions[key] = session, remaining - 1
+        return session
 
     def record_dispatch(
         self,
@@ -331,13 +343,17 @@ class SlangpyRuntime(Runtime):
             self._encoder = self.native.create_command_encoder()
         return self._encoder
 
-    @guarded
-    def submit(self) -> None:
+    def is_idle(self) -> bool:
+        last = self._last_submission
+        return last is None or self.native.is_submit_finished(last)
+
+    def submit_recorded(self) -> None:
         if self._encoder is not None:
             encoder = self._commands()
             self._encoder = None
+            if self._unfreed_count >= FREED_TOGETHER and self.is_idle():
+                self._free_released()
             self._last_submission = self.native.submit_command_buffer(encoder.finish())
-        self.settle_pool()
         if self._unfreed_count == UNFREED_LIMIT:
             self._await_submission()
             self._free_released()
@@ -346,7 +362,7 @@ class SlangpyRuntime(Runtime):
     def wait(self) -> None:
         self.submit()
         self._await_submission()
-        if not self._knows_all_work:
+        if self._unfreed_count >= FREED_TOGETHER:
             self._free_released()
 
     def _await_submission(self) -> None:
@@ -356,9 +372,14 @@ class SlangpyRuntime(Runtime):
                 submission = self._last_submission
                 self.await_device(partial(self.native.is_submit_finished, submission))
             self._last_submission = None
+        if not self._knows_all_work:
+            self._free_released()
 
     def _free_released(self) -> None:
-        """Waits in slangpy, where slang-rhi frees what finished dispatches and buffers held."""
+        """Waits in slangpy, where slang-rhi frees what finished dispatches and buffers held.
+
+        A submission does that as well, but beside the work of the device, where it takes longer.
+        """
         self.native.wait()
         self._unfreed_count = 0
 

@@ -210,7 +210,7 @@ class WgpuRuntime(Runtime):
     def compiled(self, program: Program) -> tuple[Code, Route]:
         return choose_code(program, self.capabilities, self._vetting)
 
-    def make_pipeline(self, program: Program, code: Code) -> WgpuPipeline:
+    def make_pipeline(self, program: Program, code: Code, serial: int) -> WgpuPipeline:
         device = self.native
         layout = device.create_bind_group_layout(
             entries=[
@@ -232,7 +232,7 @@ class WgpuRuntime(Runtime):
                     "entry_point": program.name,
                 },
             )
-        return WgpuPipeline(program, native, self.pipeline_count, layout, self._alignment)
+        return WgpuPipeline(program, native, serial, layout, self._alignment)
 
     def record_dispatch(
         self,
@@ -310,8 +310,11 @@ class WgpuRuntime(Runtime):
             recording = self._recording = _Recording(self.native.create_command_encoder())
         return recording
 
-    @guarded
-    def submit(self) -> None:
+    def is_idle(self) -> bool:
+        # wgpu-native sets the lowest byte of the result alone.
+        return lib.wgpuDevicePoll(self.native._internal, False, ffi.NULL) & 0xFF != 0
+
+    def submit_recorded(self) -> None:
         recording, self._recording = self._recording, None
         if recording is None:
             return
@@ -321,7 +324,6 @@ class WgpuRuntime(Runtime):
             self._queue.write_buffer(self._words_buffer, 0, words)
         self._queue.submit([commands])
         self._submissions += 1
-        self.settle_pool()
 
     @guarded
     def wait(self) -> None:

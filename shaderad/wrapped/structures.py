@@ -36,7 +36,11 @@ class Leaves:
     def number(self, leaf: Any) -> Structure | None:
         """The place of a number or constant; `None` for anything else."""
         if leaf is None or isinstance(leaf, bool | str | Enum):
-            return ("fixed", leaf, ())
+            return (
+                "fixed",
+                (type(leaf), leaf),
+                (),
+            )  # 1 == True, and members of an IntEnum equal both
         if isinstance(leaf, int):
             self.whole.append(leaf)
             return _INT
@@ -87,7 +91,7 @@ def tree_of(
     if kind == "float":
         return next(real)
     if kind == "fixed":
-        return detail
+        return detail[1]
     parts = [tree_of(one, tensors, whole, real) for one in inner]
     if kind == "mapping":
         return dict(zip(detail, parts, strict=True))

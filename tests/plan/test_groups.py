@@ -11,7 +11,7 @@ import pytest
 import shaderad as sad
 from shaderad import float2
 from shaderad.compiler.artifact import Program
-from shaderad.diagnostics import error
+from shaderad.diagnostics import CompileError, error
 from shaderad.execute import run_graph
 from shaderad.plan import groups
 from shaderad.plan.choices import PlanChoices
@@ -256,3 +256,30 @@ def test_a_loop_that_the_driver_refuses_is_one_of_dispatches(
             p = np.roll(p, 1) * np.float32(0.5) + x
         np.testing.assert_array_equal(graph(sad.array(x)).numpy(), p)
         assert "of one workgroup" not in graph.explain(sad.array(x))
+
+
+@sad.kernel
+def halved(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
+    y[i] = 0.0
+    if x[i] > 0.0:  # a kernel without branches would join the steps around it
+        y[i] = 0.5 * x[i]
+
+
+@pytest.mark.gpu
+def test_a_kernel_that_does_not_compile_beside_a_loop_is_compiled_once(
+    device: sad.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = device.runtime.pipeline
+    programs: list[str] = []
+
+    def refused(program: Program) -> Pipeline:
+        programs.append(program.name)
+        if program.name.startswith("halved"):
+            raise error("SR0623", program=program.name, adapter="a driver", reason="too long")
+        return made(program)
+
+    monkeypatch.setattr(device.runtime, "pipeline", refused)
+    graph = sad.graph(lambda x: sad.fori_loop(2, lambda _, p: sad.roll(p, 1) + x, halved(x)))
+    with pytest.raises(CompileError, match="halved"):
+        graph(sad.array(np.arange(5, dtype=np.float32)))
+    assert len([name for name in programs if name.startswith("halved")]) == 1

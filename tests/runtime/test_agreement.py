@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from shaderad.diagnostics import CompileError, DeviceError
-from shaderad.runtime import DeviceBuffer, Runtime, fill, open_runtime
+from shaderad.runtime import DeviceBuffer, Runtime, base, fill, open_runtime
 from tests.runtime import programs
 from tests.runtime.programs import SCALE_AND_ADD, scale_and_add_words
 
@@ -101,6 +101,46 @@ def test_each_of_many_dispatches_sees_its_own_words(runtime: Runtime, dispatch_c
         runtime.dispatch(pipeline, buffers, scale_and_add_words(1, 0.0, float(k)), (1, 1, 1))
     runtime.submit()
     assert values(runtime, buffers[3])[0] == sum(range(dispatch_count))
+
+
+def test_many_dispatches_wait_only_for_a_device_that_works(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runtime.wait()
+    zeros = np.zeros(1, np.float32)
+    buffers = {1: floats(runtime, zeros), 2: floats(runtime, zeros), 3: runtime.allocate(4)}
+    pipeline = runtime.pipeline(SCALE_AND_ADD)
+    words = scale_and_add_words(1, 0.0, 1.0)
+    recorded, counts = 0, list[int]()
+    submit = runtime.submit_recorded
+    monkeypatch.setattr(runtime, "submit_recorded", lambda: (counts.append(recorded), submit()))
+    for is_idle in (True, False):
+        monkeypatch.setattr(runtime, "is_idle", lambda is_idle=is_idle: is_idle)
+        runtime.submit()
+        recorded, counts[:] = 0, []
+        while recorded < base.WAITING_LIMIT:
+            runtime.dispatch(pipeline, buffers, words, (1, 1, 1))
+            recorded += 1
+            runtime.together(runtime.recorded, 1)
+        step = base.DISPATCHES_A_SUBMISSION if is_idle else base.WAITING_LIMIT
+        assert counts == [*range(step, base.WAITING_LIMIT + 1, step)]
+    assert values(runtime, buffers[3])[0] == 2 * base.WAITING_LIMIT
+
+
+def test_a_device_is_idle_once_it_has_finished_what_was_submitted(runtime: Runtime) -> None:
+    count = 1 << 20
+    x = floats(runtime, np.ones(count, np.float32))
+    y, z = floats(runtime, np.ones(count, np.float32)), runtime.allocate(4 * count)
+    pipeline, words = runtime.pipeline(SCALE_AND_ADD), scale_and_add_words(count, 1.0, 0.0)
+    runtime.wait()
+    assert runtime.is_idle()
+    for _ in range(50):
+        runtime.dispatch(pipeline, {1: x, 2: y, 3: z}, words, (4096, 4, 1))
+    assert runtime.is_idle()
+    runtime.submit()
+    assert not runtime.is_idle()
+    runtime.wait()
+    assert runtime.is_idle()
 
 
 def test_a_write_is_not_seen_by_a_dispatch_recorded_before_it(runtime: Runtime) -> None:

@@ -50,3 +50,12 @@ def test_many_dispatches_of_a_run_are_freed_on_the_way(monkeypatch: pytest.Monke
         found = rolled(sad.array(x)).numpy()
         assert device.runtime._unfreed_count < 100  # pyright: ignore
     assert np.array_equal(found, np.roll(x, 350 % 64))
+
+
+def test_a_session_compiles_a_limited_number_of_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    runtime = opened_or_skip("slangpy")
+    monkeypatch.setattr("shaderad.runtime.slangpy_runtime.PROGRAMS_A_SESSION", 2)
+    sessions = [runtime._session(SCALE_AND_ADD) for _ in range(5)]  # pyright: ignore
+    numbers = [sessions.index(one) for one in sessions]
+    assert numbers == [0, 0, 2, 2, 4]
+    runtime.close()

@@ -12,7 +12,7 @@ import pytest
 
 import shaderad as sad
 from shaderad import float3
-from shaderad.device import devices
+from shaderad.runtime import base
 from tests.samples.conftest import FOLDER
 from tests.samples.loading import module_of
 
@@ -188,7 +188,7 @@ def test_a_step_of_six_views_is_one_submission_and_reads_nothing(
     submitted: list[int] = []
     submit = device.runtime.submit
     # What is due after many dispatches comes at the end of a step, and `wait` adds an empty one.
-    monkeypatch.setattr(devices, "DISPATCHES_A_SUBMISSION", 1 << 20)
+    monkeypatch.setattr(base, "DISPATCHES_A_SUBMISSION", 1 << 20)
     monkeypatch.setattr(device.runtime, "submit", lambda: (submitted.append(1), submit()))
     with monkeypatch.context() as patch:
         patch.setattr(device.runtime, "read", None)
