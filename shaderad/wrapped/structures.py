@@ -36,11 +36,8 @@ class Leaves:
     def number(self, leaf: Any) -> Structure | None:
         """The place of a number or constant; `None` for anything else."""
         if leaf is None or isinstance(leaf, bool | str | Enum):
-            return (
-                "fixed",
-                (type(leaf), leaf),
-                (),
-            )  # 1 == True, and members of an IntEnum equal both
+            # By type as well: True equals 1, and so may a member of an IntEnum.
+            return ("fixed", (type(leaf), leaf), ())
         if isinstance(leaf, int):
             self.whole.append(leaf)
             return _INT
