@@ -1,10 +1,10 @@
-"""SR08: random numbers and convolutions."""
+"""SR08: random numbers, convolutions, rendering."""
 
 from __future__ import annotations
 
 from functools import partial
 
-from shaderad.diagnostics.errors import Message, ShapeError
+from shaderad.diagnostics.errors import Error, Message, ShapeError
 
 _shape = partial(Message, ShapeError)
 
@@ -63,5 +63,10 @@ MESSAGES: dict[str, Message] = {
     "SR0812": _shape(
         "`texture` got a level and a footprint",
         help="give one of them: a footprint leads to a level",
+    ),
+    "SR0813": Message(
+        Error,
+        "`{path}` cannot be read: {reason}",
+        help="give the path of a file that trimesh, or for pictures pillow, reads",
     ),
 }
