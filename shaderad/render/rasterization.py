@@ -14,11 +14,12 @@ from typing import Any, NamedTuple
 
 import shaderad as sad
 from shaderad import int2
-from shaderad.arrays.traced_sizes import shape_of
+from shaderad.arrays.traced_sizes import shape_of, shown
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error
 from shaderad.functions.array_function import array_function
 from shaderad.functions.elements import as_array, as_floats, conform
+from shaderad.ir.sizes import Shape
 from shaderad.ir.types import FLOAT, INT, Vector
 from shaderad.render.kernels.bins import (
     CELL,
@@ -28,7 +29,7 @@ from shaderad.render.kernels.bins import (
     find_levels,
 )
 from shaderad.render.kernels.fragments import locate, pick
-from shaderad.trace.primitives import known_shape
+from shaderad.trace.primitives import known_shape, size_array
 
 __all__ = ["Fragments", "interpolate", "rasterize"]
 
@@ -70,11 +71,10 @@ def cell_count_of(height: Any, width: Any) -> Any:
     return sum(((height + e - 1) // e) * ((width + e - 1) // e) for e in edges)
 
 
-def bins_of(clip: Any, triangles: Any, height: Any, width: Any) -> Bins:
-    """The bins of all views."""
+def bins_of(clip: Any, triangles: Any, height: Any, width: Any, size: Any) -> Bins:
+    """The bins of all views; `size` is (width, height) as an array."""
     views, count = clip.shape[0], triangles.shape[0]
     cell_count = cell_count_of(height, width)
-    size = int2(width, height)
     cells, corners = bin_triangles(clip, triangles, size, cell_count, dim=(views, count))
     keys = sad.reshape(sad.stack([cells.x, cells.y, cells.z, cells.w], axis=2), -1)
     counts = sad.scatter_add(sad.zeros(cell_count * views + 1, int), keys, sad.full(keys.shape, 1))
@@ -116,12 +116,14 @@ def rasterize(clip: Any, triangles: Any, size: Any) -> Fragments:
     triangles = conform(triangles, Vector(INT, 3), "triangles")
     if len(clip.shape) not in (1, 2):
         raise error("SR0807", user_span(), shape=known_shape(clip.value.shape))
-    height, width = _checked_size(size)
+    extents = _checked_size(size)
+    height, width = map(shown, extents)
+    pixels = int2(*map(size_array, reversed(extents)))
     views = clip if len(clip.shape) == 2 else clip[None]
     count = views.shape[0]
-    bins = bins_of(sad.detach(views), triangles, height, width)
+    bins = bins_of(sad.detach(views), triangles, height, width, pixels)
     face = pick(
-        sad.detach(views), *bins, int2(width, height), cell_count_of(height, width),
+        sad.detach(views), *bins, pixels, cell_count_of(height, width),
         dim=(count, height, (width + CELL - 1) // CELL),
         shapes={"face": (count, height, width)}, bounds="unchecked",
     )  # fmt: skip
@@ -168,12 +170,12 @@ def interpolate(values: Any, triangles: Any, fragments: Any, footprint: bool = F
     return result, (weighted(fragments.uv_dx), weighted(fragments.uv_dy))
 
 
-def _checked_size(size: Any) -> tuple[Any, Any]:
+def _checked_size(size: Any) -> Shape:
     """The height and width of a picture."""
     extents = shape_of(size, "size")
     if len(extents) != 2 or any(isinstance(n, int) and n > LARGEST for n in extents):
         raise error("SR0806", user_span(), found=repr(size), limit=f"{LARGEST:,}")
-    return size[0], size[1]
+    return extents
 
 
 def _attributes(values: Any, *, has_views: bool) -> Any:

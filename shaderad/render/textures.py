@@ -253,12 +253,11 @@ def levels_of(texels: Any, *, is_cube: bool) -> list[Any]:
     """The levels of a mip chain, each of three axes."""
     level = sad.reshape(texels, (1,) * (3 - len(texels.shape)) + tuple(texels.shape))
     shrink, levels = shrinking(*_types_of(texels), is_cube=is_cube), [level]
-    while len(levels) < LEVEL_COUNT:
-        halves = [
-            shown(sizes.maximum(sizes.floor_divide(size_of(n, "texels"), 2), 1))
-            for n in level.shape
-        ]
-        halves[0] = 6 if is_cube else halves[0]
-        level = shrink(level, dim=tuple(halves))
-        levels.append(level)
+    extents = [size_of(n, "texels") for n in level.shape]
+    for k in range(1, LEVEL_COUNT):
+        # From the first level each time: floor(floor(n / 2) / 2) = floor(n / 4).
+        parts = [sizes.maximum(sizes.floor_divide(n, 1 << k), 1) for n in extents]
+        levels.append(
+            shrink(levels[-1], dim=tuple(map(shown, [6, *parts[1:]] if is_cube else parts)))
+        )
     return levels
