@@ -67,7 +67,9 @@ _INSTEAD: dict[str, str] = {
         "sum in `sad.Add[float]`, or with `sad.sum` and `sad.scan` of arrays, which use the memory "
         "of groups"
     ),
-    "Texture2D SamplerState": "take `sad.In[float3, 2]`, and filter it in a function of yours",
+    "Texture2D SamplerState": (
+        "call `render.texture` on arrays, or take `sad.In[float3, 2]` and filter it in the kernel"
+    ),
     "template": "write `sad.Const[int]` for constants; arrays and structs need their types",
     "clip": "write `sad.clamp(x, low, high)`",
     "mix": "write `sad.lerp(a, b, t)`",
