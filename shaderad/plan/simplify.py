@@ -174,7 +174,8 @@ def _expanded(node: Node) -> Sequence[Value]:
     writers, and makes tests for discarded cotangents cheap.
     """
     if isinstance(node, arrays.Elementwise):
-        return (replace(node, expr=simply_discarded(node.expr)).result,)
+        expr = simply_discarded(node.expr)
+        return node.results if expr is node.expr else (replace(node, expr=expr).result,)
     if isinstance(node, arrays.ArgSort):
         return (sort_in_rounds(node.operands[0]),)
     if isinstance(node, arrays.ArgExtreme):

@@ -29,7 +29,7 @@ class KeptPipelines(Generic[PipelineT]):
         """The longest unused first."""
 
     def __len__(self) -> int:
-        return len(self._known)
+        return sum(pipeline() is not None for pipeline, _ in self._known.values())
 
     def find(self, program: Hashable) -> PipelineT | None:
         """The pipeline of `program`, which is the most recent one from now on."""
