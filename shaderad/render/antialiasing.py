@@ -57,6 +57,8 @@ def antialias(color: Any, fragments: Any, clip: Any, triangles: Any) -> sad.Arra
 
     Raises:
         ShapeError: SR0330 for other elements, SR0808 for a picture of another shape.
+        BoundsError: SR0660 where a face is none of `triangles`, or a corner beside it none of
+            `clip`.
 
     Differentiable in `color` and `clip`; which silhouettes lie between which pixels is constant.
 
@@ -79,10 +81,8 @@ def antialias(color: Any, fragments: Any, clip: Any, triangles: Any) -> sad.Arra
     mates, axis = mates_of(triangles), 1 if has_views else 0
     result = color
     for down in (0, 1):
-        outline = find_outlines(
-            sad.detach(views), triangles, mates, face, depth, down, bounds="unchecked"
-        )
-        share = find_shares(views, outline, down, bounds="unchecked")
+        outline = find_outlines(sad.detach(views), triangles, mates, face, depth, down)
+        share = find_shares(views, outline, down)
         share, along = share if has_views else share[0], axis + 1 - down
         if len(color.shape) > len(share.shape):
             share = share[..., None]

@@ -63,6 +63,10 @@ class Bins(NamedTuple):
     first: sad.Array
     """By cell and one more: the position in `triangles` of its first."""
     triangles: sad.Array
+    size: sad.Array
+    """(width, height) of the picture."""
+    cell_count: Any
+    """How many cells a view has, on all levels."""
 
 
 def cell_count_of(height: Any, width: Any) -> Any:
@@ -71,9 +75,11 @@ def cell_count_of(height: Any, width: Any) -> Any:
     return sum(((height + e - 1) // e) * ((width + e - 1) // e) for e in edges)
 
 
-def bins_of(clip: Any, triangles: Any, height: Any, width: Any, size: Any) -> Bins:
-    """The bins of all views; `size` is (width, height) as an array."""
+def bins_of(clip: Any, triangles: Any, extents: Shape) -> Bins:
+    """The bins of all views, in pictures of these extents."""
     views, count = clip.shape[0], triangles.shape[0]
+    height, width = map(shown, extents)
+    size = int2(*map(size_array, reversed(extents)))
     cell_count = cell_count_of(height, width)
     cells, corners = bin_triangles(clip, triangles, size, cell_count, dim=(views, count))
     keys = sad.reshape(sad.stack([cells.x, cells.y, cells.z, cells.w], axis=2), -1)
@@ -81,7 +87,7 @@ def bins_of(clip: Any, triangles: Any, height: Any, width: Any, size: Any) -> Bi
     first = sad.cumsum(counts) - counts
     dim = (views, (height + CELL - 1) // CELL, (width + CELL - 1) // CELL)
     levels = find_levels(first, size, cell_count, dim=dim)
-    return Bins(corners, levels, first, sad.argsort(keys) // 4)
+    return Bins(corners, levels, first, sad.argsort(keys) // 4, size, cell_count)
 
 
 @array_function
@@ -118,12 +124,11 @@ def rasterize(clip: Any, triangles: Any, size: Any) -> Fragments:
         raise error("SR0807", user_span(), shape=known_shape(clip.value.shape))
     extents = _checked_size(size)
     height, width = map(shown, extents)
-    pixels = int2(*map(size_array, reversed(extents)))
     views = clip if len(clip.shape) == 2 else clip[None]
     count = views.shape[0]
-    bins = bins_of(sad.detach(views), triangles, height, width, pixels)
+    bins = bins_of(sad.detach(views), triangles, extents)
     face = pick(
-        sad.detach(views), *bins, pixels, cell_count_of(height, width),
+        sad.detach(views), *bins,
         dim=(count, height, (width + CELL - 1) // CELL),
         shapes={"face": (count, height, width)}, bounds="unchecked",
     )  # fmt: skip

@@ -217,3 +217,16 @@ def test_picture_of_another_shape_is_refused(device: sad.Device) -> None:
     found = render.rasterize(clip, corners, (8, 8))
     with pytest.raises(sad.ShapeError, match="SR0808"):
         render.antialias(np.zeros((8, 7), np.float32), found, clip, corners)
+
+
+def test_triangles_that_were_not_drawn_are_reported(device: sad.Device) -> None:
+    clip, corners = rectangle(0, 0), np.int32([[0, 1, 2], [0, 2, 3]])
+    found = render.rasterize(clip, corners, (8, 8))
+    color = np.ones((8, 8), np.float32)
+    with pytest.raises(sad.BoundsError, match="SR0660"):
+        render.antialias(color, found, clip, corners[:1]).numpy()
+    # A triangle that is not drawn itself lies beside one that is.
+    beside = np.int32([[0, 1, 2], [0, 2, 9]])
+    found = render.rasterize(clip, beside, (8, 8))
+    with pytest.raises(sad.BoundsError, match="SR0660"):
+        render.antialias(color, found, clip, beside).numpy()
