@@ -147,6 +147,7 @@ def texture(
     Raises:
         ShapeError: SR0809 for another filter or wrap, SR0811 for coordinates that do not fit the
             texels, SR0812 for both a footprint and a level.
+        BoundsError: SR0660 for a texture without texels.
 
     Differentiable in the texels, in `uv` (between the centres of texels), `footprint` and `level`.
     """
@@ -234,7 +235,7 @@ class _LookUp:
         return filter_of(self._axes, texel, value, coding, self._filter, self._wrap)
 
     def _called(self, kernel: Any, *arguments: Any) -> Any:
-        values = kernel(*arguments, dim=self._count, bounds="unchecked")
+        values = kernel(*arguments, dim=self._count)
         return sad.reshape(values, self.uv.shape)
 
 

@@ -349,3 +349,9 @@ def test_wrong_arguments_are_named(device: sad.Device) -> None:
         render.texture(render.Texture(texels, cube=True), uv)
     with pytest.raises(sad.ShapeError, match="SR0812"):
         render.texture(texels, uv, level=1.0, footprint=(uv, uv))
+
+
+def test_texture_without_texels_is_reported(device: sad.Device) -> None:
+    for level in (None, 1.0):
+        with pytest.raises(sad.BoundsError, match="SR0660"):
+            render.texture(sad.zeros((0, 4)), sad.zeros(3, float2), level=level).numpy()
