@@ -214,3 +214,10 @@ def test_names_of_before_do_the_same_and_say_what_to_write(device: sad.Device) -
     np.testing.assert_array_equal(found.numpy(), [A[0] + A[2], A[1], A[3]])
     assert {warning.filename for warning in (*told, *also)} == {__file__}
     assert sad.associative_scan is sad.scan
+
+
+def test_type_checkers_see_every_annotation() -> None:
+    checked, annotations = (
+        import_module(f"shaderad.language.{name}") for name in ("checked", "annotations")
+    )
+    assert {*checked.__all__} == {*annotations.__all__, *annotations.TYPES}
