@@ -22,6 +22,10 @@ class BindingAccess(Enum):
     """`StructuredBuffer`."""
     WRITE = "write"
     """`RWStructuredBuffer`, of atomics or plain words."""
+    TEXTURE = "texture"
+    """A texture whose texels are read, as `Binding.view` says."""
+    SAMPLER = "sampler"
+    """`SamplerState`."""
 
     @property
     def register_class(self) -> str:
@@ -36,25 +40,44 @@ class BindingRow:
     register_class: str
     """The letter of the HLSL register."""
     webgpu_type: str
-    """The buffer's type in a WebGPU bind group layout."""
+    """The type of a buffer, texture or sampler in a WebGPU bind group layout."""
 
 
 BINDINGS = {
     BindingAccess.UNIFORM: BindingRow("b", "uniform"),
     BindingAccess.READ: BindingRow("t", "read-only-storage"),
     BindingAccess.WRITE: BindingRow("u", "storage"),
+    BindingAccess.TEXTURE: BindingRow("t", "float"),
+    BindingAccess.SAMPLER: BindingRow("s", "filtering"),
 }
 """A row for each kind of binding."""
 
 
+class TextureView(Enum):
+    """The shape by which an entry point sees a texture; values are WebGPU's view dimensions."""
+
+    __hash__ = object.__hash__
+
+    LINE = "1d"
+    PLANE = "2d"
+    PLANES = "2d-array"
+    """The faces of a cube, whose texels no target loads by itself."""
+    VOLUME = "3d"
+    CUBE = "cube"
+
+
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """One bound buffer."""
+    """One bound buffer, texture or sampler."""
 
     slot: int
     name: str
     """The name that hosts bind by: `color`, `color_bar`, `parameters`, `report`."""
     access: BindingAccess
+    view: TextureView | None = None
+    """Of a texture."""
+    is_filtered: bool = False
+    """True if a sampler filters this texture."""
 
 
 @dataclass(frozen=True, slots=True)
