@@ -113,7 +113,8 @@ MESSAGES: dict[str, Message] = {
         "or open the device after the fork",
     ),
     "SR0614": _device(
-        "bug in shaderad, stage runtime: slot {slot} of `{program}` is given no buffer",
+        "bug in shaderad, stage runtime: slot {slot} of `{program}` is given nothing to bind, or a "
+        "resource of another kind",
         help="please report it together with the kernel",
     ),
     "SR0615": _device(
@@ -143,6 +144,60 @@ MESSAGES: dict[str, Message] = {
     "SR0618": _device(
         "bug in shaderad, stage runtime: bytes {start} to {end} of a buffer of {byte_count}",
         help="please report it together with the kernel",
+    ),
+    "SR0626": _device(
+        "`{program}` binds {count:texture|textures}, more than `{adapter}` has",
+        label="the limit is {limit}",
+        help="put pictures of one size and format into one texture, such as planes of a "
+        "`Texture3D`, or split the kernel",
+    ),
+    "SR0627": _device(
+        "`{adapter}` has no textures of format `{format}`",
+        label="it has {known}",
+        help="write one of these as `format`",
+    ),
+    "SR0628": _device(
+        'a texture of dimension "{dimension}" with {extent:texel|texels} along an axis',
+        label="`{adapter}` has at most {limit}",
+        help="make it smaller, or split it; `render.texture` looks up arrays of any size",
+    ),
+    "SR0629": _device(
+        '`{name}` is read as a texture of dimension "{wanted}"',
+        label='found one of dimension "{found}"',
+        help='`sad.texture` makes it by `dimension="{wanted}"`, where the shape does not say it',
+    ),
+    "SR0630": _device(
+        "`{name}` is sampled, and `{adapter}` does not filter its format `{format}`",
+        label="it filters {known}",
+        help="make the texture in one of these, such as by `format=\"rgba16float\"`; or read it by "
+        "`.load`, or as an array by `render.texture`, which filter in float32 on every device",
+    ),
+    "SR0631": _device(
+        "`Texture.from_native` takes a `{wanted}`",
+        label="this is a `{found}`",
+        help="pass a texture of the device that kernels run on",
+    ),
+    "SR0632": _device(
+        "kernels cannot read this texture",
+        label="found {found}",
+        note="one sample, and a single picture, volume, or the six faces of a cube",
+        help="make it in a format of `sad.texture` (docs/runtimes.md), with the usages {usage}",
+    ),
+    "SR0633": _device(
+        "bug in shaderad, stage runtime: {found} bytes for level {level} of a texture with "
+        "{level_count:level|levels}",
+        help="please report it together with the kernel",
+    ),
+    "SR0634": _device(
+        "`{program}` binds {count:sampler|samplers}, more than `{adapter}` has",
+        label="the limit is {limit}",
+        help="give textures that are sampled alike one sampler, or split the kernel",
+    ),
+    "SR0635": _device(
+        "slangpy does not show `{name}`, a cube from `Texture.from_native`, as six planes",
+        note="derivatives of lookups in a cube load texels of its faces",
+        help="make it by `sad.texture`, open a device of wgpu, or pass the faces as an array to "
+        "`render.texture`",
     ),
     "SR0650": _device(
         "{subject} lives on another device",

@@ -26,12 +26,13 @@ from shaderad.runtime.capabilities import (
     padded,
     words_bytes,
 )
-from shaderad.runtime.guard import Guarded, guarded
+from shaderad.runtime.guard import guarded
 from shaderad.runtime.idle_buffers import BufferPool, DeviceBuffer
 from shaderad.runtime.kept_bindings import KeptBindings
 from shaderad.runtime.kept_pipelines import KeptPipelines
 from shaderad.runtime.process import let_through, turn
 from shaderad.runtime.routes import Route
+from shaderad.runtime.texture_store import Bound, TextureStore
 
 SMALLEST_ALLOCATION = 16
 """In bytes. Binding a buffer of size 0 ends the process in wgpu-native."""
@@ -68,8 +69,8 @@ Ranges = Mapping[int, tuple[int, int]]
 class Pipeline:
     """A program ready to be dispatched, and what its dispatches need."""
 
-    __slots__ = ("__weakref__", "native", "program", "serial", "storage_slots", "uniform_slot",
-                 "words_bytes")  # fmt: skip
+    __slots__ = ("__weakref__", "native", "program", "serial", "storage_bindings", "storage_slots",
+                 "uniform_slot", "words_bytes")  # fmt: skip
 
     def __init__(self, program: Program, native: Any, serial: int) -> None:
         self.program = program
@@ -78,14 +79,15 @@ class Pipeline:
         """Its number in the runtime."""
         uniforms = [b.slot for b in program.bindings if b.access is BindingAccess.UNIFORM]
         self.uniform_slot = uniforms[0] if uniforms else None
-        self.storage_slots = [
-            b.slot for b in program.bindings if b.access is not BindingAccess.UNIFORM
+        self.storage_bindings = [
+            b for b in program.bindings if b.access is not BindingAccess.UNIFORM
         ]
-        """The slots of READ and WRITE bindings, in the order in which dispatches get buffers."""
+        """Buffers, textures and samplers, in the order in which dispatches get them."""
+        self.storage_slots = [b.slot for b in self.storage_bindings]
         self.words_bytes = words_bytes(program)
 
 
-class Runtime(Guarded):
+class Runtime(TextureStore):
     """One opened device. All methods may be called from any thread; one lock serialises them.
 
     Failures of the library below raise `DeviceError`, or `CompileError` from `pipeline`. A failure
@@ -324,7 +326,7 @@ class Runtime(Guarded):
     def dispatch(
         self,
         pipeline: Pipeline,
-        buffers: Mapping[int, DeviceBuffer],
+        bound: Mapping[int, Bound],
         words: bytes,
         groups: tuple[int, int, int],
         ranges: Ranges | None = None,
@@ -333,24 +335,25 @@ class Runtime(Guarded):
 
         Args:
             pipeline: Of this runtime.
-            buffers: The buffer of each READ and WRITE binding, by slot.
+            bound: The buffer, texture or sampler of each binding but the constant buffer, by slot.
             words: The constant buffer: `program.parameter_words` in order, 4 bytes each.
             groups: Workgroups along x, y, z, each at most `workgroup_count_limit`; a 0 records
                 nothing.
-            ranges: The parts of `buffers` that are bound; without it they are bound whole.
+            ranges: The parts of buffers that are bound; without it they are bound whole.
 
         Raises:
-            DeviceError: SR0611, SR0614 or SR0615, if it lacks buffers or words, or is too large.
+            DeviceError: SR0611, SR0614 or SR0615, if it lacks a resource or words, or is too large;
+                SR0629 or SR0630, if a texture does not fit its binding.
         """
-        self.check_dispatch(pipeline, buffers, words, groups)
+        self.check_dispatch(pipeline, bound, words, groups)
         if 0 not in groups:
-            bound = [buffers[slot] for slot in pipeline.storage_slots]
-            self.record_dispatch(pipeline, bound, words, groups, ranges)
+            resources = [bound[slot] for slot in pipeline.storage_slots]
+            self.record_dispatch(pipeline, resources, words, groups, ranges)
 
     def check_dispatch(
         self, pipeline: Pipeline, slots: Container[int], words: bytes, groups: tuple[int, int, int]
     ) -> None:
-        """Raises what `dispatch` raises; `slots` are those that have buffers."""
+        """Raises SR0611, SR0614 or SR0615 as `dispatch` does; `slots` are those that are bound."""
         program, capabilities = pipeline.program.name, self.capabilities
         limit = capabilities.workgroup_count_limit
         if max(groups) > limit:
@@ -366,14 +369,14 @@ class Runtime(Guarded):
     def record_dispatch(
         self,
         pipeline: Any,
-        buffers: Sequence[DeviceBuffer],
+        resources: Sequence[Bound],
         words: bytes,
         groups: tuple[int, int, int],
         ranges: Ranges | None,
     ) -> None:
         """Records a dispatch that was checked, of at least one group, inside of `together`.
 
-        `buffers` are in the order of ``pipeline.storage_slots``; else as in `dispatch`.
+        `resources` are in the order of ``pipeline.storage_slots``; else as in `dispatch`.
         """
 
     def recorded(self, count: int) -> None:

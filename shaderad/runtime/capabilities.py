@@ -5,6 +5,7 @@ Code above `runtime/` reads `Capabilities`; it never asks which runtime it has.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
@@ -57,6 +58,16 @@ class Capabilities:
     """The bytes of memory of one workgroup."""
     subgroup_size: int
     """The fewest threads of a subgroup, whose lanes have the order of threads; 1 without them."""
+    texture_formats: frozenset[str]
+    """The formats of textures that it has, of `texture_formats.TEXTURE_FORMATS`."""
+    filtered_formats: frozenset[str]
+    """Those of them that samplers filter."""
+    texture_extent_limits: tuple[int, int, int]
+    """Texels along an axis of a texture of one, two and three dimensions."""
+    texture_limit: int
+    """Textures that one entry point may bind."""
+    sampler_limit: int
+    """Samplers that one entry point may bind."""
 
     @property
     def is_parallel(self) -> bool:
@@ -76,7 +87,7 @@ def words_bytes(program: Program) -> int:
 
 
 def check_program(capabilities: Capabilities, program: Program) -> None:
-    """Raises SR0606, SR0607 or SR0608 if the device lacks what `program` needs."""
+    """Raises SR0606, SR0607, SR0608 or SR0626 if the device lacks what `program` needs."""
     missing = program.features - capabilities.features
     if missing:
         raise error(
@@ -85,15 +96,16 @@ def check_program(capabilities: Capabilities, program: Program) -> None:
             missing=", ".join(sorted(missing)),
             adapter=capabilities.adapter,
         )
-    count = sum(binding.access is not BindingAccess.UNIFORM for binding in program.bindings)
-    if count > capabilities.storage_buffer_limit:
-        raise error(
-            "SR0607",
-            program=program.name,
-            count=count,
-            adapter=capabilities.adapter,
-            limit=capabilities.storage_buffer_limit,
-        )
+    counts = Counter(binding.access for binding in program.bindings)
+    buffers = counts[BindingAccess.READ] + counts[BindingAccess.WRITE]
+    for code, count, limit in (
+        ("SR0607", buffers, capabilities.storage_buffer_limit),
+        ("SR0626", counts[BindingAccess.TEXTURE], capabilities.texture_limit),
+        ("SR0634", counts[BindingAccess.SAMPLER], capabilities.sampler_limit),
+    ):
+        if count > limit:
+            adapter = capabilities.adapter
+            raise error(code, program=program.name, count=count, adapter=adapter, limit=limit)
     check_bytes(capabilities, words_bytes(program), capabilities.uniform_bytes_limit)
 
 

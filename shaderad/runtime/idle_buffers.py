@@ -92,13 +92,13 @@ class DeviceBuffer:
         return self.native
 
 
-class _Owner(ref[DeviceBuffer]):
-    """A weak reference to a `DeviceBuffer` that keeps its native buffer alive."""
+class _Owner(ref[Any]):
+    """A weak reference to a `DeviceBuffer`, or a texture, that keeps its native buffer alive."""
 
     __slots__ = ("native", "serial", "size")
 
     native: Any
-    """`None` if others may hold the native buffer, so that it is never reused."""
+    """`None` for a texture, or if others may hold the native buffer: it is never reused."""
     serial: int
     size: int
 
@@ -121,9 +121,8 @@ class BufferPool:
 
     def hold(self, byte_count: int, native: Any, *, is_own: bool) -> DeviceBuffer:
         """Wraps a new native buffer for Python; it is reused later if `is_own`."""
-        self._next_serial += 1
         size = int(native.size)
-        return self._held(byte_count, self._next_serial, native, size, is_own=is_own)
+        return self._held(byte_count, self.next_serial(), native, size, is_own=is_own)
 
     def reuse(self, byte_count: int, size: int) -> DeviceBuffer | None:
         """Wraps an idle buffer of exactly `size` bytes for Python; its content is arbitrary."""
@@ -137,8 +136,17 @@ class BufferPool:
             self._used_bytes -= owner.size
             owner.native = None
 
+    def next_serial(self) -> int:
+        """A number that no buffer, texture or sampler of the runtime has."""
+        self._next_serial += 1
+        return self._next_serial
+
+    def watch(self, texture: Any) -> None:
+        """Has `settle` return the `serial` of a texture once Python has dropped it."""
+        self._own(texture, texture.serial, None, 0)
+
     def settle(self) -> list[int]:
-        """Makes dropped buffers idle while there is room; returns the serials of freed ones."""
+        """Makes dropped buffers idle while there is room; returns the serials of what is freed."""
         ended: list[int] = []
         while self.dropped:
             owner = self.dropped.popleft()
@@ -160,9 +168,11 @@ class BufferPool:
         self, byte_count: int, serial: int, native: Any, size: int, *, is_own: bool
     ) -> DeviceBuffer:
         buffer = DeviceBuffer(byte_count, native, serial, self)
-        owner = _Owner(buffer, self._note)
-        owner.native = native if is_own else None
-        owner.serial, owner.size = serial, size
-        self._owner_by_serial[serial] = owner
+        self._own(buffer, serial, native if is_own else None, size)
         self._used_bytes += size if is_own else 0
         return buffer
+
+    def _own(self, resource: Any, serial: int, native: Any, size: int) -> None:
+        owner = _Owner(resource, self._note)
+        owner.native, owner.serial, owner.size = native, serial, size
+        self._owner_by_serial[serial] = owner

@@ -14,7 +14,11 @@ from shaderad.compiler.compile import compile_program
 from shaderad.compiler.validate import VettingDevice, prepare_to_vet, vet
 from shaderad.diagnostics import Error, error
 from shaderad.runtime.capabilities import Capabilities
-from shaderad.runtime.spirv import with_ordered_comparisons, with_pointers_in_place
+from shaderad.runtime.spirv import (
+    with_ordered_comparisons,
+    with_pointers_in_place,
+    with_texel_coordinates,
+)
 
 FORMAT_BY_API = {"d3d12": "hlsl", "metal": "metal"}
 """The formats of slangpy other than SPIR-V; for CUDA, SPIR-V stands in."""
@@ -73,7 +77,7 @@ def readable_by_naga(code: Code) -> Code:
 
 
 def _readable_spirv(content: bytes) -> bytes:
-    return with_pointers_in_place(with_ordered_comparisons(content))
+    return with_texel_coordinates(with_pointers_in_place(with_ordered_comparisons(content)))
 
 
 def _readable_wgsl(content: bytes) -> bytes:

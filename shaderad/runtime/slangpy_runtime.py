@@ -22,11 +22,12 @@ from typing import Any
 import numpy as np
 import slangpy as spy
 
-from shaderad.compiler.artifact import Code, Program
+from shaderad.compiler.artifact import Code, Program, TextureView
 from shaderad.compiler.cache import default_cache
 from shaderad.compiler.library import library_path, modules_of
 from shaderad.diagnostics import Error, error
 from shaderad.diagnostics.progress import Work
+from shaderad.runtime import slangpy_textures
 from shaderad.runtime.base import STAGING_KEPT_BYTES, BufferOffset, Pipeline, Ranges, Runtime
 from shaderad.runtime.capabilities import Capabilities, Kind, limited
 from shaderad.runtime.devices import DeviceInfo, choose
@@ -34,6 +35,13 @@ from shaderad.runtime.guard import guarded, shortened
 from shaderad.runtime.idle_buffers import DeviceBuffer
 from shaderad.runtime.process import keep_for_ever
 from shaderad.runtime.routes import Route, check_compiles
+from shaderad.runtime.texture_store import Bound
+from shaderad.runtime.textures import (
+    DeviceTexture,
+    SamplerSettings,
+    StagedRows,
+    TextureLayout,
+)
 
 FEATURES = {
     "float-atomics": spy.Feature.atomic_float,
@@ -54,6 +62,9 @@ SOFTWARE_NAMES = ("llvmpipe", "swiftshader", "microsoft basic render")
 
 STORAGE_BUFFER_LIMIT = 30
 """slangpy reports no limit. Metal has 31 buffer slots, one for the words; other APIs have more."""
+
+TEXTURE_LIMIT, SAMPLER_LIMIT = 128, 16
+"""slangpy reports no limits. Metal and D3D12 have these slots, other APIs have as many or more."""
 
 BINDING_BYTES_LIMIT = (1 << 32) - 4
 """slangpy reports no limit. Shaders count words in 32 bits; lavapipe reports 128 MiB, and was
@@ -173,6 +184,15 @@ def _capabilities(device: Any) -> Capabilities:
         workgroup_threads_limit=limits.max_compute_threads_per_group,
         group_bytes_limit=GROUP_BYTES_LIMIT,
         subgroup_size=(max(SUBGROUP_SIZE, limits.min_wave_size) if "subgroups" in features else 1),
+        texture_formats=slangpy_textures.formats(device, spy.FormatSupport.shader_load),
+        filtered_formats=slangpy_textures.formats(device, spy.FormatSupport.shader_sample),
+        texture_extent_limits=(
+            limits.max_texture_dimension_1d,
+            min(limits.max_texture_dimension_2d, limits.max_texture_dimension_cube),
+            limits.max_texture_dimension_3d,
+        ),
+        texture_limit=TEXTURE_LIMIT,
+        sampler_limit=SAMPLER_LIMIT,
     )
 
 
@@ -200,6 +220,7 @@ class SlangpyRuntime(Runtime):
 
     foreign_errors = (RuntimeError, spy.SlangCompileError, MemoryError)
     native_buffer = spy.Buffer
+    native_texture = spy.Texture
 
     def __init__(self, device: Any, limits: Mapping[str, Any], *, owns_device: bool) -> None:
         capabilities = limited(_capabilities(device), limits)
@@ -219,8 +240,8 @@ class SlangpyRuntime(Runtime):
         return self.native.create_buffer(size=size, usage=STORAGE_USAGE)
 
     def translate(self, failure: Exception, byte_count: int = 0) -> Error:
-        # slang-rhi reports only "failed" when memory is short; the call has no other failure.
-        if "createBuffer" in str(failure):
+        # slang-rhi reports only "failed" when memory is short; the calls have no other failure.
+        if "createBuffer" in str(failure) or "createTexture" in str(failure):
             failure = MemoryError(shortened(str(failure)))
         return super().translate(failure, byte_count)
 
@@ -265,6 +286,34 @@ class SlangpyRuntime(Runtime):
         (origin, start), (target, to) = source, destination
         self._commands().copy_buffer(target.native, to, origin.native, start, byte_count)
 
+    def new_texture(self, layout: TextureLayout) -> Any:
+        return slangpy_textures.new_texture(self.native, layout)
+
+    def texture_views(self, layout: TextureLayout, native: Any) -> dict[TextureView, Any]:
+        return slangpy_textures.views_of(self.native, layout, native)
+
+    def wrapped_views(self, layout: TextureLayout, native: Any) -> dict[TextureView, Any]:
+        return slangpy_textures.wrapped_views_of(layout, native)
+
+    def layout_of(self, native: Any) -> TextureLayout:
+        return slangpy_textures.layout_of(native)
+
+    def new_sampler(self, settings: SamplerSettings) -> Any:
+        return slangpy_textures.new_sampler(self.native, settings)
+
+    def record_texture_write(
+        self, texture: DeviceTexture, level: int, content: memoryview
+    ) -> None:
+        slangpy_textures.write_level(self._commands(), texture, level, content)
+
+    def read_level(self, texture: DeviceTexture, level: int) -> memoryview:
+        rows = StagedRows(texture.layout, level)
+        staging = self._staging_buffer(rows.byte_count)
+        slangpy_textures.copy_level(self._commands(), texture, rows, staging)
+        self.submit()
+        self._await_submission()
+        return rows.packed(memoryview(staging.to_numpy()).cast("B"))
+
     def compiled(self, program: Program) -> tuple[Code, Route]:
         return check_compiles(program, self.capabilities)
 
@@ -301,7 +350,7 @@ class SlangpyRuntime(Runtime):
     def record_dispatch(
         self,
         pipeline: SlangpyPipeline,
-        buffers: Sequence[DeviceBuffer],
+        resources: Sequence[Bound],
         words: bytes,
         groups: tuple[int, int, int],
         ranges: Ranges | None,
@@ -311,24 +360,30 @@ class SlangpyRuntime(Runtime):
             self.submit()
         if self._compute is None:
             self._compute = self._commands().begin_compute_pass()
-        key = (pipeline.serial, *[one.serial for one in buffers])
+        key = (pipeline.serial, *[one.serial for one in resources])
         kept = self.bindings.find(key)
         if kept is None or kept[0] != words:
             # A new root object: rewriting one would change earlier dispatches.
-            kept = words, self._root_object(pipeline, buffers, words)
+            kept = words, self._root_object(pipeline, resources, words)
             self.bindings.keep(key, kept)
         self._unfreed_count += 1
         self._compute.bind_pipeline(pipeline.native, kept[1])
         self._compute.dispatch_compute(spy.uint3(*groups))
 
     def _root_object(
-        self, pipeline: SlangpyPipeline, buffers: Sequence[DeviceBuffer], words: bytes
+        self, pipeline: SlangpyPipeline, resources: Sequence[Bound], words: bytes
     ) -> Any:
-        """The bound buffers and words of a dispatch."""
+        """The bound resources and words of a dispatch."""
         root = self.native.create_root_shader_object(pipeline.linked)
         cursor = spy.ShaderCursor(root)
-        for field, buffer in zip(pipeline.storage_fields, buffers, strict=True):
-            cursor.get_field_by_index(field).write(buffer.native)
+        for field, binding, bound in zip(
+            pipeline.storage_fields, pipeline.storage_bindings, resources, strict=True
+        ):
+            self.check_bound(pipeline.program.name, binding, bound)
+            native = bound.native
+            if isinstance(bound, DeviceTexture):
+                native = slangpy_textures.bound_as(binding, bound)
+            cursor.get_field_by_index(field).write(native)
         if pipeline.words_field is not None and words:
             block = cursor.get_field_by_index(pipeline.words_field).dereference()
             block.set_data(_writable(words))  # pyright: ignore[reportUnknownMemberType]

@@ -1,7 +1,8 @@
-"""SPIR-V modules as naga reads them right: two rewritings, and one form that it must not see.
+"""SPIR-V modules as naga reads them right: three rewritings, and one form that it must not see.
 
-naga misreads unordered comparisons, refuses pointers that another block computed, and translates
-some branches out of a switch into loops that never end. Invariant: a rewritten module computes the
+naga misreads unordered comparisons, refuses pointers that another block computed, ends the process
+at texels of layers without a type that it expects, and translates some branches out of a switch
+into loops that never end. Invariant: a rewritten module computes the
 same; a malformed one, which naga refuses, is returned unchanged.
 """
 
@@ -23,7 +24,8 @@ BOUND = 3
 """The position in the header of the exclusive limit of result ids."""
 LAST_ID = 0xFFFFFFFF
 
-_CALL, _LOGICAL_NOT = 57, 168
+_TYPE_INT, _TYPE_VECTOR, _TYPE_IMAGE = 21, 23, 25
+_FUNCTION, _CALL, _LOGICAL_NOT = 54, 57, 168
 _LOOP_MERGE, _SELECTION_MERGE, _LABEL = 246, 247, 248
 _BRANCH, _BRANCH_CONDITIONAL, _SWITCH = 249, 250, 251
 
@@ -44,6 +46,11 @@ _POINTER_AT = {
 }
 """The position of the pointer operand, by opcode; calls are treated separately."""
 _FIRST_ARGUMENT = 3
+
+_SIGNED_32 = (32, 1)
+"""The width and sign of an int, behind its id."""
+_ARRAYED_AT = 4
+"""The position among the operands of a type of images that says whether they have layers."""
 
 
 class _Rewriting(ABC):
@@ -156,6 +163,44 @@ class _Pointers(_Rewriting):
             result_type, _, *rest = self._localised(opcode, operands)
             self.add(opcode, result_type, self._copies[name], *rest)
         return self._copies[name]
+
+
+# -- texels ----------------------------------------------------------------------------------------
+
+
+def with_texel_coordinates(module: bytes) -> bytes:
+    """`module` with the type of two ints, if it has textures of layers.
+
+    naga splits the coordinates of a texel, three ints, into two and a layer, and panics where the
+    module has no such type.
+    """
+    try:
+        words = words_of(module)
+        return _TexelCoordinates(words).run() if _lacks_texel_coordinates(words) else module
+    except (MalformedSpirvError, IndexError):
+        return module
+
+
+def _lacks_texel_coordinates(words: tuple[int, ...]) -> bool:
+    """True for a module with textures of layers, but without the type of two ints."""
+    has_layers, integers = False, set[int]()
+    for opcode, operands in instructions(words):
+        if opcode == _FUNCTION:
+            break  # types stand before functions
+        if opcode == _TYPE_INT and operands[1:] == _SIGNED_32:
+            integers.add(operands[0])
+        elif opcode == _TYPE_VECTOR and operands[1] in integers and operands[2] == 2:
+            return False
+        elif opcode == _TYPE_IMAGE:
+            has_layers = has_layers or operands[_ARRAYED_AT] == 1
+    return has_layers
+
+
+class _TexelCoordinates(_Rewriting):
+    def rewrite(self, opcode: int, operands: tuple[int, ...]) -> None:
+        self.add(opcode, *operands)
+        if opcode == _TYPE_INT and operands[1:] == _SIGNED_32:
+            self.add(_TYPE_VECTOR, self.new_id(), operands[0], 2)
 
 
 # -- loops -----------------------------------------------------------------------------------------

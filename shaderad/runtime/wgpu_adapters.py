@@ -30,6 +30,7 @@ from shaderad.runtime.devices import DeviceInfo, choose
 from shaderad.runtime.guard import is_loss, is_out_of_memory
 from shaderad.runtime.routes import READABLE_BY_NAGA
 from shaderad.runtime.spirv import leaves_loop_from_switch
+from shaderad.runtime.texture_formats import FLOAT, TEXTURE_FORMATS
 from shaderad.runtime.wgpu_subgroups import subgroup_size
 
 ffi, lib, native_api = cast("Any", _ffi), cast("Any", _lib), cast("Any", wgpu_native)
@@ -43,6 +44,9 @@ FEATURE_NAMES = {
 }
 """Our features, and the features of wgpu-native that each of them needs."""
 
+TEXTURE_FEATURES = ("float32-filterable",)
+"""Features of wgpu-native that code does not need, and textures may."""
+
 LIMIT_NAMES = (
     "max-buffer-size",
     "max-compute-invocations-per-workgroup",
@@ -51,8 +55,13 @@ LIMIT_NAMES = (
     "max-compute-workgroup-size-z",
     "max-compute-workgroup-storage-size",
     "max-compute-workgroups-per-dimension",
+    "max-sampled-textures-per-shader-stage",
+    "max-samplers-per-shader-stage",
     "max-storage-buffer-binding-size",
     "max-storage-buffers-per-shader-stage",
+    "max-texture-dimension-1d",
+    "max-texture-dimension-2d",
+    "max-texture-dimension-3d",
     "max-uniform-buffer-binding-size",
     "min-storage-buffer-offset-alignment",
     "min-uniform-buffer-offset-alignment",
@@ -104,6 +113,7 @@ def _described(
     """Capabilities of `source`, an adapter or a device, and its features in wgpu's names."""
     capabilities = limited(_capabilities(info, source), forced)
     features = [name for ours in sorted(capabilities.features) for name in FEATURE_NAMES[ours]]
+    features += [name for name in TEXTURE_FEATURES if name in source.features]
     required = {name: source.limits[name] for name in LIMIT_NAMES}
     required["max-storage-buffers-per-shader-stage"] = capabilities.storage_buffer_limit
     required["max-storage-buffer-binding-size"] = capabilities.binding_bytes_limit
@@ -184,6 +194,19 @@ def _capabilities(info: DeviceInfo, source: Any) -> Capabilities:
         workgroup_threads_limit=limits["max-compute-invocations-per-workgroup"],
         group_bytes_limit=limits["max-compute-workgroup-storage-size"],
         subgroup_size=1,  # see `_measured`
+        texture_formats=frozenset(TEXTURE_FORMATS),
+        filtered_formats=frozenset(
+            row.name
+            for row in TEXTURE_FORMATS.values()
+            if row.dtype != FLOAT or "float32-filterable" in native
+        ),
+        texture_extent_limits=(
+            limits["max-texture-dimension-1d"],
+            limits["max-texture-dimension-2d"],
+            limits["max-texture-dimension-3d"],
+        ),
+        texture_limit=limits["max-sampled-textures-per-shader-stage"],
+        sampler_limit=limits["max-samplers-per-shader-stage"],
     )
 
 

@@ -9,14 +9,22 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import wgpu
 
-from shaderad.compiler.artifact import BINDINGS, BindingAccess, Code, Program
+from shaderad.compiler.artifact import (
+    BINDINGS,
+    Binding,
+    BindingAccess,
+    Code,
+    Program,
+    TextureView,
+)
 from shaderad.compiler.validate import VettingDevice
 from shaderad.diagnostics.progress import Work
-from shaderad.runtime import wgpu_adapters
+from shaderad.runtime import wgpu_adapters, wgpu_textures
 from shaderad.runtime.base import (
     STAGING_KEPT_BYTES,
     STAGING_LIMIT_BYTES,
@@ -35,6 +43,14 @@ from shaderad.runtime.capabilities import (
 from shaderad.runtime.guard import guarded
 from shaderad.runtime.idle_buffers import DeviceBuffer
 from shaderad.runtime.routes import Route, choose_code
+from shaderad.runtime.texture_store import Bound
+from shaderad.runtime.textures import (
+    DeviceSampler,
+    DeviceTexture,
+    SamplerSettings,
+    StagedRows,
+    TextureLayout,
+)
 from shaderad.runtime.wgpu_adapters import (
     WORDS_PAGE_BYTES,
     ffi,
@@ -47,6 +63,8 @@ __all__ = ["list_devices", "open_device", "vetting_device", "wrap_device"]
 
 STORAGE_USAGE = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
 STAGING_USAGE = wgpu.BufferUsage.MAP_READ | wgpu.BufferUsage.COPY_DST
+
+_WHOLE: Ranges = MappingProxyType({})
 
 UNIFORM_ALIGNMENT = 16
 """The size of a uniform struct is a multiple of this in every layout."""
@@ -111,6 +129,7 @@ class WgpuRuntime(Runtime):
 
     foreign_errors = (wgpu.GPUError, RuntimeError, MemoryError)
     native_buffer = wgpu.GPUBuffer
+    native_texture = wgpu.GPUTexture
     zeroes_new_buffers = True
 
     def __init__(
@@ -207,6 +226,34 @@ class WgpuRuntime(Runtime):
         encoder = recording.end_pass()
         encoder.copy_buffer_to_buffer(origin.native, start, target.native, to, byte_count)
 
+    def new_texture(self, layout: TextureLayout) -> Any:
+        return wgpu_textures.new_texture(self.native, layout)
+
+    def texture_views(self, layout: TextureLayout, native: Any) -> dict[TextureView, Any]:
+        return wgpu_textures.views_of(layout, native)
+
+    wrapped_views = texture_views
+
+    def layout_of(self, native: Any) -> TextureLayout:
+        return wgpu_textures.layout_of(native)
+
+    def new_sampler(self, settings: SamplerSettings) -> Any:
+        return wgpu_textures.new_sampler(self.native, settings)
+
+    def record_texture_write(
+        self, texture: DeviceTexture, level: int, content: memoryview
+    ) -> None:
+        if self._recording is not None and texture.serial in self._recording.touched:
+            # A queue write would overtake recorded commands.
+            self.submit()
+        wgpu_textures.write_level(self._queue, texture, level, content)
+
+    def read_level(self, texture: DeviceTexture, level: int) -> memoryview:
+        rows = StagedRows(texture.layout, level)
+        staging = self._staging_buffer(rows.byte_count)
+        wgpu_textures.copy_level(self._recorded().end_pass(), texture, rows, staging)
+        return rows.packed(self._mapped(staging, rows.byte_count))
+
     def compiled(self, program: Program) -> tuple[Code, Route]:
         return choose_code(program, self.capabilities, self._vetting)
 
@@ -217,7 +264,7 @@ class WgpuRuntime(Runtime):
                 {
                     "binding": binding.slot,
                     "visibility": wgpu.ShaderStage.COMPUTE,
-                    "buffer": _layout_of(binding.access, _uniform_bytes(words_bytes(program))),
+                    **_layout_of(binding, _uniform_bytes(words_bytes(program))),
                 }
                 for binding in program.bindings
             ]
@@ -237,17 +284,17 @@ class WgpuRuntime(Runtime):
     def record_dispatch(
         self,
         pipeline: WgpuPipeline,
-        buffers: Sequence[DeviceBuffer],
+        resources: Sequence[Bound],
         words: bytes,
         groups: tuple[int, int, int],
         ranges: Ranges | None,
     ) -> None:
-        serials = [one.serial for one in buffers]
+        serials = [one.serial for one in resources]
         if ranges is not None:  # a window, which takes far longer than to bind it
-            group = self._bind_group(pipeline, buffers, ranges)
+            group = self._bind_group(pipeline, resources, ranges)
         else:
             key = (pipeline.serial, *serials)
-            group = self.bindings.find(key) or self._kept_group(pipeline, buffers, key)
+            group = self.bindings.find(key) or self._kept_group(pipeline, resources, key)
         recording = self._recorded(pipeline.page_bytes)
         recording.touched.update(serials)
         compute = recording.compute_pass()
@@ -270,29 +317,38 @@ class WgpuRuntime(Runtime):
         lib.wgpuComputePassEncoderDispatchWorkgroups(native, *groups)
 
     def _kept_group(
-        self, pipeline: WgpuPipeline, buffers: Sequence[DeviceBuffer], key: tuple[int, ...]
+        self, pipeline: WgpuPipeline, resources: Sequence[Bound], key: tuple[int, ...]
     ) -> Any:
-        group = self._bind_group(pipeline, buffers)
+        group = self._bind_group(pipeline, resources)
         self.bindings.keep(key, group)
         return group
 
     def _bind_group(
         self,
         pipeline: WgpuPipeline,
-        buffers: Sequence[DeviceBuffer],
+        resources: Sequence[Bound],
         ranges: Ranges | None = None,
     ) -> Any:
         entries: list[dict[str, Any]] = []
-        for slot, buffer in zip(pipeline.storage_slots, buffers, strict=True):
-            native = buffer.native
-            start, size = (0, native.size) if ranges is None else ranges.get(slot, (0, native.size))
-            check_bytes(self.capabilities, size, self.capabilities.binding_bytes_limit)
-            resource = {"buffer": native, "offset": start, "size": size}
-            entries.append({"binding": slot, "resource": resource})
+        for binding, bound in zip(pipeline.storage_bindings, resources, strict=True):
+            self.check_bound(pipeline.program.name, binding, bound)
+            resource = self._resource(binding, bound, ranges or _WHOLE)
+            entries.append({"binding": binding.slot, "resource": resource})
         if pipeline.uniform_slot is not None:
             page = {"buffer": self._words_buffer, "offset": 0, "size": pipeline.uniform_bytes}
             entries.append({"binding": pipeline.uniform_slot, "resource": page})
         return self.native.create_bind_group(layout=pipeline.layout, entries=entries)
+
+    def _resource(self, binding: Binding, bound: Bound, ranges: Ranges) -> Any:
+        """The entry of a bind group."""
+        if isinstance(bound, DeviceTexture):
+            return bound.native_by_view[binding.view]
+        native = bound.native
+        if isinstance(bound, DeviceSampler):
+            return native
+        start, size = ranges.get(binding.slot, (0, native.size))
+        check_bytes(self.capabilities, size, self.capabilities.binding_bytes_limit)
+        return {"buffer": native, "offset": start, "size": size}
 
     @functools.cached_property
     def _empty(self) -> tuple[Any, Any]:
@@ -356,8 +412,18 @@ def _uniform_bytes(byte_count: int) -> int:
     return max(1, -(-byte_count // UNIFORM_ALIGNMENT)) * UNIFORM_ALIGNMENT
 
 
-def _layout_of(access: BindingAccess, uniform_size: int) -> dict[str, Any]:
-    layout: dict[str, Any] = {"type": BINDINGS[access].webgpu_type}
-    if access is BindingAccess.UNIFORM:
-        layout |= {"has_dynamic_offset": True, "min_binding_size": uniform_size}
-    return layout
+def _layout_of(binding: Binding, uniform_size: int) -> dict[str, Any]:
+    """What a bind group layout says of a binding besides its number."""
+    kind = BINDINGS[binding.access].webgpu_type
+    match binding.access:
+        case BindingAccess.TEXTURE:
+            assert binding.view is not None
+            sample_type = kind if binding.is_filtered else f"unfilterable-{kind}"
+            return {"texture": {"sample_type": sample_type, "view_dimension": binding.view.value}}
+        case BindingAccess.SAMPLER:
+            return {"sampler": {"type": kind}}
+        case BindingAccess.UNIFORM:
+            words = {"has_dynamic_offset": True, "min_binding_size": uniform_size}
+            return {"buffer": {"type": kind, **words}}
+        case _:
+            return {"buffer": {"type": kind}}

@@ -31,6 +31,11 @@ DEVICE = Capabilities(
     workgroup_threads_limit=1024,
     group_bytes_limit=1 << 14,
     subgroup_size=1,
+    texture_formats=frozenset(),
+    filtered_formats=frozenset(),
+    texture_extent_limits=(8192, 8192, 2048),
+    texture_limit=16,
+    sampler_limit=16,
 )
 
 

@@ -12,6 +12,7 @@ from shaderad.runtime.spirv import (
     leaves_loop_from_switch,
     with_ordered_comparisons,
     with_pointers_in_place,
+    with_texel_coordinates,
 )
 
 HEADER = [0x07230203, 0x00010500, 0, 50, 0]
@@ -115,3 +116,27 @@ def test_a_malformed_module_is_left_to_naga(name: str) -> None:
 def test_an_operand_that_is_missing_leaves_the_module_to_naga() -> None:
     given = module(FIRST, [2 << 16 | 61, 3])
     assert with_pointers_in_place(given) == given
+
+
+# OpTypeInt %5 of 32 bits with sign, OpTypeVector %6 of two of them, and OpTypeImage %8 of %9: a
+# plane, or planes.
+INT, PAIR = [4 << 16 | 21, 5, 32, 1], [4 << 16 | 23, 6, 5, 2]
+PLANE, PLANES = ([9 << 16 | 25, 8, 9, 1, 2, layers, 0, 1, 0] for layers in (0, 1))
+
+
+def test_a_module_with_layers_gets_the_type_of_two_ints() -> None:
+    found = words(with_texel_coordinates(module(INT, PLANES, LABEL, RETURN)))
+    added = [4 << 16 | 23, 50, 5, 2]
+    assert found == [*HEADER[:3], 51, 0, *INT, *added, *PLANES, *LABEL, *RETURN]
+
+
+@pytest.mark.parametrize("types", [[INT, PLANE], [INT, PAIR, PLANES], [PLANES]])
+def test_a_module_that_needs_no_type_of_two_ints_is_unchanged(types: list[list[int]]) -> None:
+    given = module(*types, LABEL, RETURN)
+    assert with_texel_coordinates(given) == given
+
+
+@pytest.mark.parametrize("cut", [[4 << 16 | 25, 8, 9, 1], [2 << 16 | 23, 6]])
+def test_a_module_with_types_cut_short_is_left_to_naga(cut: list[int]) -> None:
+    given = module(INT, cut, LABEL)
+    assert with_texel_coordinates(given) == given

@@ -1,0 +1,147 @@
+"""Textures and samplers in slangpy.
+
+slang-rhi shows a cube as a cube alone, so one of ours has a second texture, of its six planes, for
+entry points that load texels of a face.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import slangpy as spy
+
+from shaderad.compiler.artifact import Binding, TextureView
+from shaderad.diagnostics import error
+from shaderad.runtime.texture_formats import TEXTURE_FORMATS
+from shaderad.runtime.textures import (
+    FACE_COUNT,
+    VIEWS,
+    DeviceTexture,
+    Dimension,
+    SamplerSettings,
+    StagedRows,
+    TextureLayout,
+)
+
+USAGE = (
+    spy.TextureUsage.shader_resource
+    | spy.TextureUsage.copy_source
+    | spy.TextureUsage.copy_destination
+)
+
+TYPES: dict[Dimension, spy.TextureType] = {
+    "1d": spy.TextureType.texture_1d,
+    "2d": spy.TextureType.texture_2d,
+    "3d": spy.TextureType.texture_3d,
+    "cube": spy.TextureType.texture_cube,
+}
+ADDRESS_MODES = {
+    "repeat": spy.TextureAddressingMode.wrap,
+    "clamp": spy.TextureAddressingMode.clamp_to_edge,
+    "mirror": spy.TextureAddressingMode.mirror_repeat,
+}
+FILTERS = {
+    "linear": spy.TextureFilteringMode.linear,
+    "nearest": spy.TextureFilteringMode.point,
+}
+
+
+def formats(device: Any, wanted: spy.FormatSupport) -> frozenset[str]:
+    """Our formats that the device reports `wanted` of."""
+    return frozenset(
+        row.name
+        for row in TEXTURE_FORMATS.values()
+        if device.get_format_support(spy.Format[row.slangpy_name]) & wanted
+    )
+
+
+def new_texture(device: Any, layout: TextureLayout) -> Any:
+    return _created(device, layout, TYPES[layout.dimension], layer_count=1)
+
+
+def _created(device: Any, layout: TextureLayout, kind: spy.TextureType, layer_count: int) -> Any:
+    width, height, depth = layout.extents
+    return device.create_texture(
+        type=kind,
+        format=spy.Format[layout.format.slangpy_name],
+        width=width,
+        height=height,
+        depth=1 if layout.is_cube else depth,
+        array_length=layer_count,
+        mip_count=layout.level_count,
+        usage=USAGE,
+    )
+
+
+def views_of(device: Any, layout: TextureLayout, native: Any) -> dict[TextureView, Any]:
+    """The textures that entry points may bind in place of views."""
+    views = wrapped_views_of(layout, native)
+    if layout.is_cube:
+        planes = _created(device, layout, spy.TextureType.texture_2d_array, FACE_COUNT)
+        views[TextureView.PLANES] = planes
+    return views
+
+
+def wrapped_views_of(layout: TextureLayout, native: Any) -> dict[TextureView, Any]:
+    """The same for a texture of others."""
+    return {VIEWS[layout.dimension][0]: native}
+
+
+def bound_as(binding: Binding, texture: DeviceTexture) -> Any:
+    """What is bound of `texture`; raises SR0635 for the planes of a cube of others."""
+    assert binding.view is not None
+    if binding.view not in texture.native_by_view:
+        raise error("SR0635", name=binding.name)
+    return texture.native_by_view[binding.view]
+
+
+def layout_of(native: Any) -> TextureLayout:
+    """The layout of a texture of others."""
+    kinds = {kind: dimension for dimension, kind in TYPES.items()}
+    names = {spy.Format[row.slangpy_name]: row for row in TEXTURE_FORMATS.values()}
+    desc = native.desc
+    is_known = desc.type in kinds and desc.format in names and desc.array_length == 1
+    if not is_known or desc.sample_count != 1 or desc.usage & USAGE != USAGE:
+        shown = f"{desc.type.name}, {desc.format.name}, {desc.array_length} layers"
+        raise error("SR0632", found=shown, usage="shader_resource, copy_source, copy_destination")
+    dimension = kinds[desc.type]
+    depth = FACE_COUNT if dimension == "cube" else desc.depth
+    extents = (desc.width, desc.height, depth)
+    return TextureLayout(dimension, names[desc.format], extents, desc.mip_count)
+
+
+def new_sampler(device: Any, settings: SamplerSettings) -> Any:
+    u, v, w = (ADDRESS_MODES[wrap] for wrap in settings.wrap)
+    return device.create_sampler(
+        min_filter=FILTERS[settings.filter],
+        mag_filter=FILTERS[settings.filter],
+        mip_filter=FILTERS[settings.mip_filter],
+        address_u=u,
+        address_v=v,
+        address_w=w,
+    )
+
+
+def write_level(encoder: Any, texture: DeviceTexture, level: int, content: memoryview) -> None:
+    """Records the upload of a level, to each texture that stands for one of its views."""
+    layout = texture.layout
+    channels = layout.format.channel_count
+    shape = layout.level_shape(level) + ((channels,) if channels > 1 else ())
+    values = np.frombuffer(content, layout.format.dtype).reshape(shape)
+    planes = values if layout.is_cube else values[None]
+    # slangpy refuses read-only arrays even as input.
+    planes = planes if planes.flags.writeable else planes.copy()
+    for native in texture.native_by_view.values():
+        for layer, plane in enumerate(planes):
+            encoder.upload_texture_data(native, layer, level, plane)
+
+
+def copy_level(encoder: Any, texture: DeviceTexture, rows: StagedRows, staging: Any) -> None:
+    """Records the copy of a level to the start of `staging`."""
+    layer_count = FACE_COUNT if texture.layout.is_cube else 1
+    size = rows.byte_count // layer_count
+    for layer in range(layer_count):
+        encoder.copy_texture_to_buffer(
+            staging, layer * size, size, rows.pitch, texture.native, layer, rows.level
+        )

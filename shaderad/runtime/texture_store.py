@@ -1,0 +1,151 @@
+"""Textures and samplers of a runtime: what of them depends on neither wgpu nor slangpy.
+
+Invariants, as of buffers: a dispatch never sees a write that was recorded after it; a texture that
+Python drops lives until the commands that were recorded before have run.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any
+
+from shaderad.compiler.artifact import Binding, BindingAccess
+from shaderad.diagnostics import error
+from shaderad.runtime.guard import Guarded, guarded
+from shaderad.runtime.idle_buffers import BufferPool, DeviceBuffer
+from shaderad.runtime.textures import (
+    DeviceSampler,
+    DeviceTexture,
+    check_layout,
+    check_texture,
+)
+
+if TYPE_CHECKING:
+    from shaderad.compiler.artifact import TextureView
+    from shaderad.runtime.textures import SamplerSettings, TextureLayout
+
+Bound = DeviceBuffer | DeviceTexture | DeviceSampler
+"""What a dispatch binds."""
+
+KINDS = {
+    BindingAccess.READ: DeviceBuffer,
+    BindingAccess.WRITE: DeviceBuffer,
+    BindingAccess.TEXTURE: DeviceTexture,
+    BindingAccess.SAMPLER: DeviceSampler,
+}
+"""The class of what is bound, by the kind of binding."""
+
+
+class TextureStore(Guarded):
+    """The textures and samplers of a runtime.
+
+    Attributes:
+        native_texture: The class of textures in the library below.
+        pool: It numbers what dispatches bind.
+    """
+
+    native_texture: type
+    pool: BufferPool
+
+    def __init__(self, capabilities: Any) -> None:
+        super().__init__(capabilities)
+        self._samplers: dict[SamplerSettings, DeviceSampler] = {}
+
+    @guarded
+    def create_texture(self, layout: TextureLayout) -> DeviceTexture:
+        """Creates a texture whose content is arbitrary.
+
+        Raises:
+            DeviceError: SR0605, SR0627, SR0628, if the device has no room, format or extent.
+        """
+        check_layout(self.capabilities, layout)
+        native = self.allocated(lambda: self.new_texture(layout), layout.byte_count)
+        return self._held_texture(layout, native, self.texture_views(layout, native))
+
+    @guarded
+    def wrap_texture(self, native: Any) -> DeviceTexture:
+        """Wraps a texture of the library below; the caller synchronises its content.
+
+        Raises:
+            DeviceError: SR0631, SR0632, if it is none, or none that kernels can read.
+        """
+        capabilities = self.capabilities
+        if not isinstance(native, self.native_texture):
+            wanted = f"{capabilities.runtime}.{self.native_texture.__name__}"
+            raise error("SR0631", wanted=wanted, found=type(native).__qualname__)
+        layout = self.layout_of(native)
+        check_layout(capabilities, layout)
+        return self._held_texture(layout, native, self.wrapped_views(layout, native))
+
+    def _held_texture(
+        self, layout: TextureLayout, native: Any, native_by_view: dict[TextureView, Any]
+    ) -> DeviceTexture:
+        texture = DeviceTexture(layout, native, self.pool.next_serial(), native_by_view)
+        self.pool.watch(texture)
+        return texture
+
+    @guarded
+    def write_texture(self, texture: DeviceTexture, level: int, data: bytes | memoryview) -> None:
+        """Writes a level, row after row, after all recorded commands."""
+        content = memoryview(data).cast("B")
+        _check_bytes(texture, level, content.nbytes)
+        self.record_texture_write(texture, level, content)
+
+    @guarded
+    def read_texture(self, texture: DeviceTexture, level: int) -> memoryview:
+        """Submits, waits, and returns the bytes of a level, row after row."""
+        _check_bytes(texture, level, texture.layout.level_bytes(level))
+        return self.read_level(texture, level)
+
+    @guarded
+    def sampler(self, settings: SamplerSettings) -> DeviceSampler:
+        """The sampler with these settings, made once."""
+        kept = self._samplers.get(settings)
+        if kept is None:
+            native = self.new_sampler(settings)
+            kept = DeviceSampler(settings, native, self.pool.next_serial())
+            self._samplers[settings] = kept
+        return kept
+
+    def check_bound(self, program: str, binding: Binding, bound: Bound) -> None:
+        """Raises SR0614, SR0629 or SR0630 if `bound` cannot be bound at `binding`."""
+        if not isinstance(bound, KINDS[binding.access]):
+            raise error("SR0614", slot=binding.slot, program=program)
+        if isinstance(bound, DeviceTexture):
+            check_texture(self.capabilities, binding, bound.layout)
+
+    @abstractmethod
+    def new_texture(self, layout: TextureLayout) -> Any:
+        """Creates a texture in the library below."""
+
+    @abstractmethod
+    def texture_views(self, layout: TextureLayout, native: Any) -> dict[TextureView, Any]:
+        """What the library below binds of a texture of ours, by view."""
+
+    @abstractmethod
+    def wrapped_views(self, layout: TextureLayout, native: Any) -> dict[TextureView, Any]:
+        """What the library below binds of a texture of others, by view."""
+
+    @abstractmethod
+    def layout_of(self, native: Any) -> TextureLayout:
+        """The layout of a texture of others; raises SR0632 if kernels cannot read it."""
+
+    @abstractmethod
+    def new_sampler(self, settings: SamplerSettings) -> Any:
+        """Creates a sampler in the library below."""
+
+    @abstractmethod
+    def record_texture_write(
+        self, texture: DeviceTexture, level: int, content: memoryview
+    ) -> None: ...
+
+    @abstractmethod
+    def read_level(self, texture: DeviceTexture, level: int) -> memoryview: ...
+
+
+def _check_bytes(texture: DeviceTexture, level: int, byte_count: int) -> None:
+    """Raises SR0633 for another number of bytes than the level has, or no such level."""
+    layout = texture.layout
+    has_level = 0 <= level < layout.level_count
+    if not has_level or byte_count != layout.level_bytes(level):
+        raise error("SR0633", level=level, level_count=layout.level_count, found=byte_count)

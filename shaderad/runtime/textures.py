@@ -1,0 +1,182 @@
+"""Textures and samplers of a device as data: extents, levels, views, settings.
+
+A level is half as large as the level before along each axis, and at least one texel. The six faces
+of a cube, +x, -x, +y, -y, +z, -z, are planes of one texture, and count as its depth on all levels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any, Literal
+
+import numpy as np
+
+from shaderad.compiler.artifact import Binding, TextureView
+from shaderad.diagnostics import error
+from shaderad.runtime.capabilities import Capabilities
+from shaderad.runtime.texture_formats import TextureFormat
+
+Dimension = Literal["1d", "2d", "3d", "cube"]
+Filter = Literal["linear", "nearest"]
+Wrap = Literal["repeat", "clamp", "mirror"]
+
+Extents = tuple[int, int, int]
+"""Width, height and depth in texels."""
+
+AXES: dict[Dimension, int] = {"1d": 1, "2d": 2, "3d": 3, "cube": 3}
+"""The axes of a texture in NumPy, that of channels excluded."""
+
+FACE_COUNT = 6
+
+ROW_ALIGNMENT = 256
+"""WebGPU and D3D12 copy rows of textures to buffers at multiples of these bytes."""
+
+VIEWS: dict[Dimension, tuple[TextureView, ...]] = {
+    "1d": (TextureView.LINE,),
+    "2d": (TextureView.PLANE,),
+    "3d": (TextureView.VOLUME,),
+    "cube": (TextureView.CUBE, TextureView.PLANES),
+}
+"""The views of a texture that entry points may bind."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextureLayout:
+    """The format, dimension, extents and number of levels of a texture."""
+
+    dimension: Dimension
+    format: TextureFormat
+    extents: Extents
+    level_count: int
+
+    @property
+    def is_cube(self) -> bool:
+        return self.dimension == "cube"
+
+    def level_extents(self, level: int) -> Extents:
+        """Width, height and depth of a level."""
+        width, height, depth = (max(1, n >> level) for n in self.extents)
+        return width, height, FACE_COUNT if self.is_cube else depth
+
+    def level_shape(self, level: int) -> tuple[int, ...]:
+        """The axes of a level in NumPy: depth, rows, columns."""
+        return self.level_extents(level)[::-1][3 - AXES[self.dimension] :]
+
+    def level_bytes(self, level: int) -> int:
+        return prod(self.level_extents(level)) * self.format.texel_bytes
+
+    @property
+    def byte_count(self) -> int:
+        """The bytes of all levels."""
+        return sum(map(self.level_bytes, range(self.level_count)))
+
+
+def full_level_count(layout: TextureLayout) -> int:
+    """The levels down to one texel."""
+    width, height, depth = layout.extents
+    return max(width, height, 1 if layout.is_cube else depth).bit_length()
+
+
+class StagedRows:
+    """The rows of a level in a buffer to which it is copied, with gaps between them."""
+
+    def __init__(self, layout: TextureLayout, level: int) -> None:
+        self.level = level
+        self.extents = width, height, depth = layout.level_extents(level)
+        self._row_bytes = width * layout.format.texel_bytes
+        self.pitch = -(-self._row_bytes // ROW_ALIGNMENT) * ROW_ALIGNMENT
+        """The bytes from row to row."""
+        self._row_count = height * depth
+        self.byte_count = self.pitch * self._row_count
+
+    def packed(self, content: memoryview) -> memoryview:
+        """The rows without gaps."""
+        rows = np.frombuffer(content, np.uint8, self.byte_count)
+        rows = rows.reshape(self._row_count, self.pitch)[:, : self._row_bytes]
+        return memoryview(np.ascontiguousarray(rows)).cast("B")
+
+
+class DeviceTexture:
+    """A texture of a runtime, which forgets what it keeps for it once Python drops it.
+
+    Attributes:
+        layout: Its format, dimension, extents and levels.
+        native: `wgpu.GPUTexture` or `slangpy.Texture`.
+        serial: Its number in the runtime, which no buffer or sampler has.
+        native_by_view: What the library below binds for each view.
+    """
+
+    __slots__ = ("__weakref__", "layout", "native", "native_by_view", "serial")
+
+    def __init__(
+        self,
+        layout: TextureLayout,
+        native: Any,
+        serial: int,
+        native_by_view: dict[TextureView, Any],
+    ) -> None:
+        self.layout = layout
+        self.native = native
+        self.serial = serial
+        self.native_by_view = native_by_view
+
+
+@dataclass(frozen=True, slots=True)
+class SamplerSettings:
+    """How textures are sampled, as `sad.sampler` returns it; kernels take it for a `sad.Sampler`."""
+
+    filter: Filter
+    """Between the texels of a level."""
+    wrap: tuple[Wrap, Wrap, Wrap]
+    """Texels beyond the edge along x, y and z."""
+    mip_filter: Filter
+    """Between levels."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceSampler:
+    """A sampler of a runtime."""
+
+    settings: SamplerSettings
+    native: Any
+    """`wgpu.GPUSampler` or `slangpy.Sampler`."""
+    serial: int
+
+
+def check_layout(capabilities: Capabilities, layout: TextureLayout) -> None:
+    """Raises SR0627 or SR0628 if the device has no such textures, or none as large."""
+    name = layout.format.name
+    if name not in capabilities.texture_formats:
+        raise error(
+            "SR0627",
+            format=name,
+            adapter=capabilities.adapter,
+            known=", ".join(sorted(capabilities.texture_formats)),
+        )
+    axes = 2 if layout.is_cube else AXES[layout.dimension]
+    limit = capabilities.texture_extent_limits[axes - 1]
+    largest = max(layout.extents)
+    if largest > limit:
+        raise error(
+            "SR0628",
+            dimension=layout.dimension,
+            extent=largest,
+            adapter=capabilities.adapter,
+            limit=limit,
+        )
+
+
+def check_texture(capabilities: Capabilities, binding: Binding, layout: TextureLayout) -> None:
+    """Raises SR0629 or SR0630 if an entry point cannot read such a texture at `binding`."""
+    if binding.view not in VIEWS[layout.dimension]:
+        wanted = next(d for d, views in VIEWS.items() if binding.view in views)
+        raise error("SR0629", name=binding.name, wanted=wanted, found=layout.dimension)
+    if binding.is_filtered and layout.format.name not in capabilities.filtered_formats:
+        raise error(
+            "SR0630",
+            name=binding.name,
+            format=layout.format.name,
+            adapter=capabilities.adapter,
+            known=", ".join(sorted(capabilities.filtered_formats)),
+        )
