@@ -27,6 +27,10 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = "shaderad"
 _WEAK_START = re.compile(r"(What|Whether|Of|Those)\b")
 
+PUBLIC_TWICE = {"Texture": ["shaderad.arrays.textures", "shaderad.render.textures"]}
+"""Classes whose name is that of another in a public namespace: `sad.Texture` is a resource of a
+device, `render.Texture` an array that is looked up with exact filters."""
+
 Edge = tuple[str, str]
 """The module that imports, the module that is imported."""
 
@@ -91,13 +95,14 @@ class House:
         return sorted(edge for edge in edges if any(is_upward(edge, each) for each in contracts))
 
     def shared_class_names(self) -> dict[str, list[str]]:
-        """Names of classes that several modules define, with those modules."""
+        """Names of classes that several modules define, with those modules; not `PUBLIC_TWICE`."""
         owners: dict[str, list[str]] = defaultdict(list)
         for module in self.modules.values():
             for node in module.tree.body:
                 if isinstance(node, ast.ClassDef):
                     owners[node.name].append(module.name)
-        return {name: found for name, found in sorted(owners.items()) if len(found) > 1}
+        shared = {name: found for name, found in sorted(owners.items()) if len(found) > 1}
+        return {n: found for n, found in shared.items() if sorted(found) != PUBLIC_TWICE.get(n)}
 
     def docstrings(self) -> list[str]:
         return [text for module in self.modules.values() for text in _docstrings(module.tree)]

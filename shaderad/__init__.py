@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # What `_LATER` imports.
     from shaderad import random as random
     from shaderad import torch as torch
     from shaderad.arrays.arrays import *
+    from shaderad.arrays.textures import *
     from shaderad.arrays.trees import *
     from shaderad.bundle import *
     from shaderad.bundle.read.loading import *
@@ -35,6 +36,7 @@ if TYPE_CHECKING:  # What `_LATER` imports.
     from shaderad.functions.public import *
     from shaderad.language.checked import *  # Annotations as types.
     from shaderad.runtime.devices import *
+    from shaderad.textures.making import *
 else:
     from shaderad.language.annotations import *
 
@@ -48,6 +50,8 @@ _AT_ONCE = (
 _LATER = {
     "shaderad.runtime.devices": ("DeviceInfo", "devices"),
     "shaderad.arrays.arrays": ("Array", "array", "from_dlpack"),
+    "shaderad.arrays.textures": ("Texture", "sampler"),
+    "shaderad.textures.making": ("texture",),
     "shaderad.device.devices": ("Device", "open_device"),
     "shaderad.arrays.trees": ("pointer",),
     "shaderad.differentiate.transforms": (

@@ -75,7 +75,7 @@ class Binding:
     """The name that hosts bind by: `color`, `color_bar`, `parameters`, `report`."""
     access: BindingAccess
     view: TextureView | None = None
-    """Of a texture."""
+    """The shape of a texture; `None` for anything else."""
     is_filtered: bool = False
     """True if a sampler filters this texture."""
 

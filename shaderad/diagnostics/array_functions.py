@@ -1,4 +1,4 @@
-"""SR08: random numbers, convolutions, rendering."""
+"""SR08: random numbers, convolutions, rendering, textures."""
 
 from __future__ import annotations
 
@@ -68,5 +68,29 @@ MESSAGES: dict[str, Message] = {
         Error,
         "`{path}` cannot be read: {reason}",
         help="give the path of a file that trimesh, or for pictures pillow, reads",
+    ),
+    "SR0814": _shape(
+        "a texture with {count:level|levels} has no level {level}",
+        help="levels count from 0; `sad.texture(image, mips=True)` makes a chain of them",
+    ),
+    "SR0815": _shape(
+        "`{name}` of a texture or sampler is one of {known}, and is `{found}`",
+        help="write one of these words; the wrap `border` is one of `render.texture` alone, since "
+        "not every device has it",
+    ),
+    "SR0816": _shape(
+        "an image of shape {shape} makes no texture: {why}",
+        help="give (h, w), (h, w, channels), (d, h, w, channels), or an array of vectors; "
+        '`dimension="1d"`, "3d" or "cube" reads the axes of a line, a volume or six faces',
+    ),
+    "SR0817": _shape(
+        "texels are bytes (`numpy.uint8`), half or float",
+        label="found {found}",
+        help="convert them: bytes stand for 0 to 1, as in `(255.0 * x).astype(numpy.uint8)`",
+    ),
+    "SR0818": _shape(
+        "these levels make no texture: {why}",
+        help="give one image, or a list of levels, each half as large as the one before along each "
+        "axis, rounded down, and at least 1",
     ),
 }

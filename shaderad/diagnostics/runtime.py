@@ -169,7 +169,7 @@ MESSAGES: dict[str, Message] = {
     "SR0630": _device(
         "`{name}` is sampled, and `{adapter}` does not filter its format `{format}`",
         label="it filters {known}",
-        help="make the texture in one of these, such as by `format=\"rgba16float\"`; or read it by "
+        help='make the texture in one of these, such as by `format="rgba16float"`; or read it by '
         "`.load`, or as an array by `render.texture`, which filter in float32 on every device",
     ),
     "SR0631": _device(
@@ -198,6 +198,10 @@ MESSAGES: dict[str, Message] = {
         note="derivatives of lookups in a cube load texels of its faces",
         help="make it by `sad.texture`, open a device of wgpu, or pass the faces as an array to "
         "`render.texture`",
+    ),
+    "SR0636": _device(
+        'textures of dimension "1d" on `{adapter}` have one level',
+        help="leave the mips out, or make a picture of one row: `sad.texture(image[None], ..)`",
     ),
     "SR0650": _device(
         "{subject} lives on another device",

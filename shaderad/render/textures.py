@@ -15,7 +15,7 @@ import numpy as np
 import shaderad as sad
 from shaderad import float2, float3, float4, int3
 from shaderad.arrays.dtypes import shown_dtype
-from shaderad.arrays.traced_sizes import shown, size_of
+from shaderad.arrays.traced_sizes import shown
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error
 from shaderad.functions.array_function import array_function
@@ -31,9 +31,9 @@ from shaderad.render.kernels.textures import (
     filter_of,
     level_lookup,
     lookup,
-    shrinking,
     unpacking,
 )
+from shaderad.textures.mips import levels_of
 from shaderad.trace.primitives import known_shape, size_array
 
 __all__ = ["Texture", "texture"]
@@ -225,7 +225,8 @@ class _LookUp:
             self._filtered(texel, value, Coding.FLOAT), self._place, texel, value,
             mixes=mixes, is_cube=is_cube,
         )  # fmt: skip
-        chain = sad.concatenate([sad.reshape(x, -1) for x in levels_of(texels, is_cube=is_cube)])
+        levels = levels_of(texels, LEVEL_COUNT, is_cube=is_cube)
+        chain = sad.concatenate([sad.reshape(x, -1) for x in levels])
         level = sad.reshape(sad.broadcast_to(level, self.uv.shape), (self._count,))
         return self._called(kernel, chain, self._size, self._at, level)
 
@@ -248,17 +249,3 @@ def _types_of(texels: Any) -> tuple[Any, Any]:
 
 def _squared(v: Any) -> Any:
     return v * v if v.element == FLOAT else sad.dot(v, v)
-
-
-def levels_of(texels: Any, *, is_cube: bool) -> list[Any]:
-    """The levels of a mip chain, each of three axes."""
-    level = sad.reshape(texels, (1,) * (3 - len(texels.shape)) + tuple(texels.shape))
-    shrink, levels = shrinking(*_types_of(texels), is_cube=is_cube), [level]
-    extents = [size_of(n, "texels") for n in level.shape]
-    for k in range(1, LEVEL_COUNT):
-        # From the first level each time: floor(floor(n / 2) / 2) = floor(n / 4).
-        parts = [sizes.maximum(sizes.floor_divide(n, 1 << k), 1) for n in extents]
-        levels.append(
-            shrink(levels[-1], dim=tuple(map(shown, [6, *parts[1:]] if is_cube else parts)))
-        )
-    return levels

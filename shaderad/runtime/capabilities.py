@@ -64,6 +64,8 @@ class Capabilities:
     """Those of them that samplers filter."""
     texture_extent_limits: tuple[int, int, int]
     """Texels along an axis of a texture of one, two and three dimensions."""
+    has_line_levels: bool
+    """True if textures of one dimension have more levels than one."""
     texture_limit: int
     """Textures that one entry point may bind."""
     sampler_limit: int

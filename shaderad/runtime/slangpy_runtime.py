@@ -191,6 +191,7 @@ def _capabilities(device: Any) -> Capabilities:
             min(limits.max_texture_dimension_2d, limits.max_texture_dimension_cube),
             limits.max_texture_dimension_3d,
         ),
+        has_line_levels=True,
         texture_limit=TEXTURE_LIMIT,
         sampler_limit=SAMPLER_LIMIT,
     )
@@ -301,9 +302,7 @@ class SlangpyRuntime(Runtime):
     def new_sampler(self, settings: SamplerSettings) -> Any:
         return slangpy_textures.new_sampler(self.native, settings)
 
-    def record_texture_write(
-        self, texture: DeviceTexture, level: int, content: memoryview
-    ) -> None:
+    def record_texture_write(self, texture: DeviceTexture, level: int, content: memoryview) -> None:
         slangpy_textures.write_level(self._commands(), texture, level, content)
 
     def read_level(self, texture: DeviceTexture, level: int) -> memoryview:

@@ -60,7 +60,8 @@ TEXTURE_FORMATS = {
 
 
 def format_of(dtype: np.dtype[Any], channel_count: int) -> TextureFormat:
-    """The format that stores channels of `dtype` as they are; three channels become four."""
+    """The format for channels of `dtype`; float64 becomes float32, three channels become four."""
+    dtype = FLOAT if dtype == np.float64 else dtype
     count = 4 if channel_count == 3 else channel_count
     return next(
         row

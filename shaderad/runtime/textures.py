@@ -124,7 +124,7 @@ class DeviceTexture:
 
 @dataclass(frozen=True, slots=True)
 class SamplerSettings:
-    """How textures are sampled, as `sad.sampler` returns it; kernels take it for a `sad.Sampler`."""
+    """How textures are sampled, made by `sad.sampler`; kernels take it for a `sad.Sampler`."""
 
     filter: Filter
     """Between the texels of a level."""
@@ -145,7 +145,7 @@ class DeviceSampler:
 
 
 def check_layout(capabilities: Capabilities, layout: TextureLayout) -> None:
-    """Raises SR0627 or SR0628 if the device has no such textures, or none as large."""
+    """Raises SR0627, SR0628 or SR0636 if the device has no such textures, or none as large."""
     name = layout.format.name
     if name not in capabilities.texture_formats:
         raise error(
@@ -165,6 +165,8 @@ def check_layout(capabilities: Capabilities, layout: TextureLayout) -> None:
             adapter=capabilities.adapter,
             limit=limit,
         )
+    if layout.dimension == "1d" and layout.level_count > 1 and not capabilities.has_line_levels:
+        raise error("SR0636", adapter=capabilities.adapter)
 
 
 def check_texture(capabilities: Capabilities, binding: Binding, layout: TextureLayout) -> None:

@@ -205,6 +205,7 @@ def _capabilities(info: DeviceInfo, source: Any) -> Capabilities:
             limits["max-texture-dimension-2d"],
             limits["max-texture-dimension-3d"],
         ),
+        has_line_levels=False,
         texture_limit=limits["max-sampled-textures-per-shader-stage"],
         sampler_limit=limits["max-samplers-per-shader-stage"],
     )

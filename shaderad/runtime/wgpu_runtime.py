@@ -240,9 +240,7 @@ class WgpuRuntime(Runtime):
     def new_sampler(self, settings: SamplerSettings) -> Any:
         return wgpu_textures.new_sampler(self.native, settings)
 
-    def record_texture_write(
-        self, texture: DeviceTexture, level: int, content: memoryview
-    ) -> None:
+    def record_texture_write(self, texture: DeviceTexture, level: int, content: memoryview) -> None:
         if self._recording is not None and texture.serial in self._recording.touched:
             # A queue write would overtake recorded commands.
             self.submit()

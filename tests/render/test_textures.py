@@ -13,7 +13,8 @@ import pytest
 
 import shaderad as sad
 from shaderad import float2, float3, float4, half3, int2, render
-from shaderad.render.textures import levels_of
+from shaderad.render.kernels.textures import LEVEL_COUNT
+from shaderad.textures.mips import levels_of
 
 pytestmark = pytest.mark.gpu
 
@@ -116,42 +117,11 @@ def test_lines_wrap_as_their_formula_says(device: sad.Device, wrap: str, n: int)
     assert np.array_equal(found[is_clear], texel(np.floor(np.float64(u) * n).astype(int))[is_clear])
 
 
-def box(n: int) -> np.ndarray:
-    """The matrix from n texels to half as many: means over intervals of n / m."""
-    m = max(n // 2, 1)
-    low = np.arange(m)[:, None] * n / m
-    k = np.arange(n)
-    return np.clip(np.minimum(low + n / m, k + 1) - np.maximum(low, k), 0, None) * m / n
-
-
-@pytest.mark.parametrize("shape", [(8,), (8, 4), (7, 9), (1, 5), (13, 1), (5, 6, 3)])
-def test_levels_are_means_over_boxes(device: sad.Device, shape: tuple[int, ...]) -> None:
-    texels = np.random.default_rng(0).uniform(size=(*shape, 2))
-    expected = texels.reshape(*[1] * (3 - len(shape)), *shape, 2)
-    levels = levels_of(sad.array(texels, dtype=float2), is_cube=False)
-    for level in levels:
-        assert level.shape == expected.shape[:3]
-        assert np.abs(level.numpy() - expected).max() < VALUE
-        for axis in range(3):
-            expected = np.moveaxis(
-                np.tensordot(box(expected.shape[axis]), expected, (1, axis)), 0, axis
-            )
-    assert levels[-1].shape == (1, 1, 1)
-
-
-def test_faces_of_cubes_have_levels_of_their_own(device: sad.Device) -> None:
-    texels = np.random.default_rng(0).uniform(size=(6, 4, 4))
-    levels = levels_of(sad.array(texels), is_cube=True)
-    expected = texels.reshape(6, 2, 2, 2, 2).mean((2, 4))
-    assert np.abs(levels[1].numpy() - expected).max() < VALUE
-    assert levels[-1].shape == (6, 1, 1)
-
-
 def test_filters_choose_and_mix_levels(device: sad.Device) -> None:
     rng = np.random.default_rng(1)
     texels, uv = sad.array(rng.uniform(size=(16, 12)), dtype=float), rng.uniform(size=(60, 2))
     uv = sad.array(uv, dtype=float2)
-    levels = levels_of(texels, is_cube=False)
+    levels = levels_of(texels, LEVEL_COUNT, is_cube=False)
     single = [render.texture(level[0], uv).numpy() for level in levels[:6]]
     for level in (0.0, 0.4, 1.0, 1.7, 3.2, 9.0):
         nearest = single[min(round(level), 5)]

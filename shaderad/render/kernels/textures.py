@@ -1,4 +1,4 @@
-"""Texels and coordinates -> filtered values; texels -> the next level of a mip chain.
+"""Texels and coordinates -> filtered values.
 
 Texels stand in one array, level after level, each row-major over (depth, rows, columns).
 Coordinates run from 0 to 1 over a texture: the centre of texel k of n is at (k + 1/2) / n. What is
@@ -296,42 +296,3 @@ def level_lookup(
             values[i] = at_level(texels, int(sad.round(at_most)), size, at[i])
 
     return look_up_level
-
-
-@cache
-def shrinking(texel: Any, value: Any, *, is_cube: bool) -> Any:
-    """The kernel from a level to the next: means over boxes, in floats.
-
-    Of an odd number of texels each of the next level covers two and a part of a third.
-    """
-
-    @sad.function
-    def weight(k: int, j: int, n: int) -> float:
-        """How much of texel k of the next level texel 2 k + j of n makes up."""
-        half = n // 2
-        if n == 1:
-            return 1.0 if j == 0 else 0.0
-        if 2 * half == n:
-            return 0.5 if j < 2 else 0.0
-        part = half - k if j == 0 else (half if j == 1 else k + 1)
-        return float(part) / float(n)
-
-    @sad.kernel
-    def shrink(
-        z: sad.Index, y: sad.Index, x: sad.Index, texels: sad.In[texel, 3], level: sad.Out[texel, 3]
-    ):
-        n = int3(texels.shape[2], texels.shape[1], texels.shape[0])
-        total = value(0.0)
-        for c in range(1 if is_cube or n.z == 1 else 3):
-            for b in range(3 if n.y > 1 else 1):
-                for a in range(3 if n.x > 1 else 1):
-                    w = weight(x, a, n.x) * weight(y, b, n.y)
-                    k = z
-                    if not is_cube:
-                        w *= weight(z, c, n.z)
-                        k = 2 * z + c
-                    if w > 0.0:
-                        total += w * value(texels[k, 2 * y + b, 2 * x + a])
-        level[z, y, x] = texel(total)
-
-    return shrink

@@ -1,0 +1,184 @@
+"""Textures and samplers as users hold them: pictures that kernels sample by the device's filter.
+
+Invariant: a texture is a value, as an array is: kernels only read it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast, get_args
+
+import numpy as np
+
+from shaderad.device.devices import Device, asked_device, current_device
+from shaderad.diagnostics import error
+from shaderad.diagnostics.tracebacks import api_boundary, api_class
+from shaderad.runtime.textures import Dimension, Filter, SamplerSettings, Wrap
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from shaderad.arrays.arrays import Array
+    from shaderad.runtime.textures import DeviceTexture, Extents
+
+__all__ = ["Texture", "sampler"]
+
+
+@api_class
+class Texture:
+    """A texture on a device, made by `sad.texture`; kernels take it for a `sad.Texture2D`.
+
+    Attributes:
+        device: The device that holds the content.
+        resource: The device memory.
+        pull_mips: Gradients by all levels -> the gradient by level 0, where `sad.texture` made the
+            levels; `None` where they were given.
+    """
+
+    __slots__ = ("__weakref__", "device", "pull_mips", "resource")
+
+    def __init__(
+        self,
+        device: Device,
+        resource: DeviceTexture,
+        pull_mips: Callable[[Sequence[Array]], Array] | None = None,
+    ) -> None:
+        self.device = device
+        self.resource = resource
+        self.pull_mips = pull_mips
+
+    @property
+    def dimension(self) -> Dimension:
+        """``"1d"``, ``"2d"``, ``"3d"`` or ``"cube"``."""
+        return self.resource.layout.dimension
+
+    @property
+    def extents(self) -> Extents:
+        """Width, height and depth in texels: 1 where there is no such axis, 6 faces of a cube."""
+        return self.resource.layout.extents
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extents of the axes, that of channels excluded: ``(height, width)`` of a picture,
+        ``(6, n, n)`` of a cube.
+        """
+        return self.shape_of(0)
+
+    def shape_of(self, level: int) -> tuple[int, ...]:
+        """The shape of a level."""
+        return self.resource.layout.level_shape(level)
+
+    @property
+    def channel_count(self) -> int:
+        """Channels of a texel: 1, 2 or 4."""
+        return self.resource.layout.format.channel_count
+
+    @property
+    def format(self) -> str:
+        """The format of texels, such as ``"rgba8unorm"``."""
+        return self.resource.layout.format.name
+
+    @property
+    def level_count(self) -> int:
+        """Levels: 1 without mips."""
+        return self.resource.layout.level_count
+
+    @property
+    def mips_are_made(self) -> bool:
+        """True if `sad.texture` made the levels behind the first, by ``mips=True``."""
+        return self.pull_mips is not None
+
+    @property
+    def native(self) -> Any:
+        """The runtime's texture, with all recorded work submitted."""
+        self.device.runtime.submit()
+        return self.resource.native
+
+    @staticmethod
+    @api_boundary
+    def from_native(native: Any, device: Device | None = None) -> Texture:
+        """Wraps a texture of the runtime's own library without a copy.
+
+        Its owner may write to it between calls. A derivative in a cube of slangpy is refused
+        (SR0635); that by any other reads the content at the time of the pullback.
+
+        Args:
+            native: A `wgpu.GPUTexture` or `slangpy.Texture` of the same device, in a format of
+                `sad.texture`; in wgpu six layers are a cube.
+            device: Default: the current one.
+
+        Raises:
+            DeviceError: SR0631 and SR0632, where `native` is no texture that kernels can read;
+                SR0627 for a format that the device lacks; SR0651 for a `device` that is none.
+        """
+        device = asked_device(device) or current_device()
+        return Texture(device, device.runtime.wrap_texture(native))
+
+    @api_boundary
+    def numpy(self, level: int = 0) -> np.ndarray[Any, Any]:
+        """The content of a level as it is stored; waits for the device.
+
+        Args:
+            level: 0 for the texels themselves.
+
+        Returns:
+            uint8, float16 or float32 by the format, of the level's shape, and with channels as the
+            last axis if there are several. Colours in sRGB stay as they are.
+
+        Raises:
+            ShapeError: SR0814, where there is no such level.
+            BoundsError: As `Array.numpy`, reported by a kernel since the last synchronisation.
+        """
+        layout = self.resource.layout
+        if not 0 <= level < layout.level_count:
+            raise error("SR0814", level=level, count=layout.level_count)
+        self.device.read([])
+        content = self.device.runtime.read_texture(self.resource, level)
+        channels = (self.channel_count,) if self.channel_count > 1 else ()
+        shape = (*layout.level_shape(level), *channels)
+        return np.frombuffer(content, layout.format.dtype).reshape(shape).copy()
+
+    def __reduce__(self) -> Any:
+        raise error(
+            "SR0384", what="pickled, being a texture", help="pickle its levels: `x.numpy()`"
+        )
+
+    def __repr__(self) -> str:
+        where = self.device.capabilities.runtime
+        levels = f", levels={self.level_count}" if self.level_count > 1 else ""
+        kind = f"{self.dimension!r}, {self.format!r}"
+        return f"Texture({kind}, shape={self.shape}{levels}, device={where!r})"
+
+
+@api_boundary
+def sampler(
+    filter: str = "linear",  # noqa: A002 - the public name
+    wrap: str | tuple[str, ...] = "repeat",
+    mip_filter: str = "linear",
+) -> SamplerSettings:
+    """How kernels sample textures: the argument for a parameter `sad.Sampler`.
+
+    Args:
+        filter: Between the texels of a level: ``"linear"``, or the ``"nearest"`` one.
+        wrap: Texels beyond the edge: ``"repeat"``, ``"clamp"`` to the edge, or ``"mirror"``; or one
+            of them for each axis, x first. Cubes have no edge.
+        mip_filter: Between levels: ``"linear"``, or the ``"nearest"`` one.
+
+    Raises:
+        ShapeError: SR0815 for another word; border is one of `render.texture` alone.
+    """
+    wraps = tuple(wrap) if isinstance(wrap, tuple | list) else (wrap,) * 3
+    wraps = (*wraps, *wraps[-1:] * (3 - len(wraps)))
+    for name, word, kind in (
+        ("filter", filter, Filter),
+        ("mip_filter", mip_filter, Filter),
+        *(("wrap", word, Wrap) for word in wraps),
+    ):
+        if word not in get_args(kind):
+            raise error("SR0815", name=name, known=_words(kind), found=repr(word))
+    if len(wraps) != 3:
+        raise error("SR0815", name="wrap", known=_words(Wrap), found=repr(wrap))
+    return SamplerSettings(*cast("tuple[Any, Any, Any]", (filter, wraps, mip_filter)))
+
+
+def _words(kind: Any) -> str:
+    return ", ".join(f'`"{word}"`' for word in get_args(kind))

@@ -1,0 +1,1 @@
+"""Pictures -> textures on a device, with their mip chains."""

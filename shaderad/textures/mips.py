@@ -1,0 +1,47 @@
+"""Texels -> the levels of a mip chain, and gradients by levels -> gradients by texels.
+
+Source: Williams, *Pyramidal parametrics*, SIGGRAPH 1983.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from shaderad.arrays.arrays import Array
+from shaderad.arrays.dtypes import shown_dtype
+from shaderad.arrays.traced_sizes import shown, size_of
+from shaderad.differentiate.transforms import vjp
+from shaderad.functions.creation import zeros
+from shaderad.functions.layout import reshape
+from shaderad.ir import sizes
+from shaderad.ir.types import FLOAT, with_scalar
+from shaderad.textures.kernels import shrinking
+
+
+def levels_of(texels: Any, level_count: int, *, is_cube: bool) -> list[Any]:
+    """The levels of a mip chain, each of three axes."""
+    level = reshape(texels, (1,) * (3 - len(texels.shape)) + tuple(texels.shape))
+    texel, value = texels.element, with_scalar(texels.element, FLOAT)
+    shrink, levels = shrinking(shown_dtype(texel), shown_dtype(value), is_cube=is_cube), [level]
+    extents = [size_of(n, "texels") for n in level.shape]
+    for k in range(1, level_count):
+        # From the first level each time: floor(floor(n / 2) / 2) = floor(n / 4).
+        parts = [sizes.maximum(sizes.floor_divide(n, 1 << k), 1) for n in extents]
+        levels.append(
+            shrink(levels[-1], dim=tuple(map(shown, [6, *parts[1:]] if is_cube else parts)))
+        )
+    return levels
+
+
+def pulled_to_texels(by_levels: Sequence[Array], *, is_cube: bool) -> Array:
+    """The pullback of `levels_of`: gradients by all levels -> the gradient by the texels."""
+
+    def chain(texels: Any) -> Any:
+        levels = levels_of(texels, len(by_levels), is_cube=is_cube)
+        return [reshape(x, bar.shape) for x, bar in zip(levels, by_levels, strict=True)]
+
+    # A chain is linear: its pullback does not depend on the texels.
+    start = by_levels[0]
+    _, pullback = vjp(chain, zeros(start.shape, dtype=start.dtype))
+    return pullback(list(by_levels))[0]
