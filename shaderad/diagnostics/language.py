@@ -136,6 +136,12 @@ MESSAGES: dict[str, Message] = {
         "this `assert` fails while compiling: {text}",
         help="correct the constants it compares",
     ),
+    "SR0251": _language(
+        "`{primal}` reads texture `{texture}`, and cannot have a derivative of its own",
+        label="`{type}`",
+        note="a derivative is handed no cotangents of texels",
+        help="read the texture outside, and pass what was read",
+    ),
     "SR0250": _language(
         "this loop never ends",
         label="nothing in it says `break` or `return`",
