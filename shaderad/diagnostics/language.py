@@ -284,6 +284,12 @@ MESSAGES: dict[str, Message] = {
         note="a graph computes what its results need, and nothing needs this call",
         help="write what it prints about to an array of the graph, or call it outside",
     ),
+    "SR0267": _language(
+        "kernel `{kernel}` reads textures or samplers, and a graph calls it",
+        note="graphs, and with them `vmap`, loops and derivatives of derivatives, are of arrays",
+        help="call it outside of the graph, or look the texture up by `render.texture`, which is "
+        "made of arrays",
+    ),
     "SR0280": _language(
         "`{array}` is written both at the thread's own index and at another one",
         label="not `{array}[{own}]`",

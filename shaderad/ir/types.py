@@ -192,6 +192,10 @@ class BufferType(Type):
         return f"{self.access.value}[{self.element}{rank}]"
 
 
+WRAPS = ("repeat", "clamp", "mirror")
+"""Ways in which a texture goes on beyond its edge."""
+LINEAR, MIXES_LEVELS = 1 << 6, 1 << 7
+"""Bits of a sampler's settings: between texels, and between levels; else it takes the nearest."""
 SIZE, SETTINGS = "size", "settings"
 """In the path of a uniform: the number that the host finds in a texture or sampler."""
 
@@ -232,7 +236,8 @@ class SamplerType(BufferType):
     """``sad.Sampler``: how a texture is filtered, and what lies beyond its edges.
 
     As an array it is empty. A uniform has its settings in a ``uint``, by which derivatives compute
-    the filter.
+    the filter: two bits an axis with the number in `WRAPS`, x first, then `LINEAR` and
+    `MIXES_LEVELS`.
     """
 
     def __str__(self) -> str:

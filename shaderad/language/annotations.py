@@ -374,8 +374,8 @@ class _Resolver:
         return ir.BufferType(_ACCESS[form.name], inner, size)
 
 
-TEXELS = (ir.FLOAT, *(ir.Vector(ir.FLOAT, n) for n in (2, 3, 4)))
-"""The types of texels in kernels; textures of bytes and halves are read as floats, too."""
+TEXELS = (ir.FLOAT, ir.Vector(ir.FLOAT, 2), ir.Vector(ir.FLOAT, 4))
+"""The types of texels in kernels: formats have these channels, and bytes are read as floats."""
 _NO_PAIR = "write the derivative for the texels, `sad.DifferentialPair[sad.In[float4]]`"
 _WRONG_COUNT = "wrong number of entries in `[]`"
 _POINTERS = "pointers lie in structs, and those behind `sad.Pointer`, in `sad.In` or in a parameter"

@@ -133,6 +133,8 @@ ROLES: dict[Role, RoleRow] = {
     Role.PRINT: RoleRow(),
 }
 """A row for each role."""
+RESOURCE_ROLES = (Role.INPUT, Role.SAMPLED, Role.SAMPLER)
+"""The roles in which textures and samplers are bound themselves, which take no bytes."""
 check_rows(ROLES, Role)
 
 

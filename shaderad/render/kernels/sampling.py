@@ -1,7 +1,8 @@
 """Reads of textures in kernels -> values computed from texels, whose derivatives are theirs.
 
-A texture is an array of texels and a size, as `ir.types.TextureType` says. No struct is declared
-here: a kernel that uses these functions may have one of its name.
+A texture is an array of texels and a size, as `ir.types.TextureType` says, the settings of a sampler
+are those of `ir.types.SamplerType`. No struct is declared here: a kernel that uses these functions
+may have one of its name.
 
 Source: Vulkan 1.3, section 16, *Image Operations*.
 """
@@ -14,15 +15,12 @@ from typing import Any
 import shaderad as sad
 from shaderad import float2, float3, float4, int2, int3, int4, uint
 from shaderad.ir.nodes import TextureRead
-from shaderad.ir.types import FLOAT, Dimension, Type
+from shaderad.ir.types import FLOAT, LINEAR, MIXES_LEVELS, WRAPS, Dimension, Type
 from shaderad.language.annotations import TYPES
 from shaderad.render.kernels.textures import cube_texel, on_cube
 
 
-REPEAT, CLAMP, MIRROR = range(3)
-"""Ways to go on beyond an edge, two bits an axis in the settings of a sampler, that of x first."""
-LINEAR, MIXES_LEVELS = 1 << 6, 1 << 7
-"""Bits of the settings: between texels, and between levels; without them, the nearest one."""
+REPEAT, MIRROR = WRAPS.index("repeat"), WRAPS.index("mirror")
 
 
 @sad.function
