@@ -17,7 +17,6 @@ from shaderad.bundle.format.description import (
 from shaderad.bundle.format.plans import PlansEntry
 from shaderad.ir.types import ANNOTATED, Access, Dimension
 
-
 ARRAY, SAMPLER = "array", "Sampler"
 RESOURCES = (ARRAY, *(f"Texture{dimension.value}" for dimension in Dimension), SAMPLER)
 """What kernels read: buffers, textures as they are annotated, samplers."""
