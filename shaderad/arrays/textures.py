@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast, get_args
 
 import numpy as np
 
-from shaderad.arrays.arrays import Array
+from shaderad.arrays.arrays import Array, array
 from shaderad.device.devices import Device, asked_device, current_device
 from shaderad.diagnostics import error
 from shaderad.diagnostics.tracebacks import api_boundary, api_class
@@ -69,6 +69,19 @@ class Texture:
     def size(self) -> tuple[int, int, int, int]:
         """The number that kernels have for it: see `ir.types.TextureType`."""
         return (*self.resource.layout.level_extents(0), self.level_count)
+
+    def with_texels(self, texels: np.ndarray[Any, Any]) -> Texture:
+        """A texture of the same form with other texels of level 0: floats of 32 bits, if this has
+        such.
+        """
+        runtime, levels = self.device.runtime, [texels]
+        if self.mips is not None:
+            first = array(texels, dtype=self.texels.element, device=self.device)
+            levels = [level.numpy() for level in self.mips.levels(first)]
+        resource = runtime.create_texture(self.resource.layout)
+        for k, level in enumerate(levels):
+            runtime.write_texture(resource, k, np.ascontiguousarray(level, np.float32).data)
+        return Texture(self.device, resource, self.mips)
 
     @property
     def dimension(self) -> Dimension:

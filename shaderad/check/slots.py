@@ -15,10 +15,13 @@ from numpy.typing import NDArray
 
 from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array, array, is_host_array
+from shaderad.arrays.textures import Texture
 from shaderad.arrays.trees import HostPointer, is_pointer_structs, rebuilt, struct_fields
+from shaderad.diagnostics import error
 from shaderad.ir import types
 from shaderad.language.signatures import Launchable
 from shaderad.language.structs import info_of
+from shaderad.runtime.textures import SamplerSettings
 
 Vector = NDArray[np.float64]
 
@@ -41,9 +44,11 @@ class Slot:
 
     def leaf(self, values: Vector) -> Any:
         """The argument with other floats in it."""
-        data = _filled(self.data, values)
-        if isinstance(self.like, Array):
-            return array(data, dtype=self.like.element, device=self.like.device)
+        data, like = _filled(self.data, values), self.like
+        if isinstance(like, Array):
+            return array(data, dtype=like.element, device=like.device)
+        if isinstance(like, Texture):
+            return like.with_texels(data)
         return self._like_argument(data)
 
     def tangent(self, values: Vector) -> Any:
@@ -51,9 +56,8 @@ class Slot:
         return self._like_argument(_filled(np.zeros_like(self.data), values))
 
     def _like_argument(self, data: NDArray[Any]) -> Any:
-        is_array = isinstance(self.like, Array | np.generic | list | tuple) or is_host_array(
-            self.like
-        )
+        is_array = isinstance(self.like, Array | Texture | np.generic | list | tuple)
+        is_array = is_array or is_host_array(self.like)
         return data if is_array else float(data)
 
 
@@ -105,14 +109,32 @@ def slots_of(function: Callable[..., Any], args: Sequence[Any], *, is_half: bool
     for name, arg in zip(_names(function, args), args, strict=True):
         for path, leaf in _leaf_paths(arg):
             if _is_differentiable(leaf):
-                data = leaf.numpy() if isinstance(leaf, Array) else np.asarray(leaf)
+                data = _content(leaf, name + path)
                 slots.append(Slot(name + path, leaf, data, _floats_of(data), is_half))
     return slots
+
+
+def _content(leaf: Any, name: str) -> NDArray[Any]:
+    """The numbers of a leaf.
+
+    Raises:
+        DerivativeError: SR0479, for a texture that cannot be made again of other floats.
+    """
+    if isinstance(leaf, Texture):
+        is_one = leaf.level_count == 1 or leaf.mips_are_made
+        if not (is_one and leaf.format.endswith("32float")):
+            raise error("SR0479", name=name, found=leaf)
+        return leaf.numpy()
+    return leaf.numpy() if isinstance(leaf, Array) else np.asarray(leaf)
 
 
 def _is_differentiable(leaf: Any) -> bool:
     if isinstance(leaf, Array):
         return types.is_differentiable(leaf.element)
+    if isinstance(leaf, Texture):
+        return True
+    if isinstance(leaf, SamplerSettings):
+        return False
     return not isinstance(leaf, int) and _has_floats(np.asarray(leaf))
 
 

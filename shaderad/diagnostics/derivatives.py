@@ -196,6 +196,11 @@ MESSAGES: dict[str, Message] = {
         help="give `x.detach()` (PyTorch), `jax.lax.stop_gradient(x)` (JAX), or make it a "
         "positional argument of floats",
     ),
+    "SR0479": _derivative(
+        "`gradcheck` cannot move the texels of `{name}`",
+        note="found: {found}",
+        help="give a texture of 32-bit floats, of one level or with `mips=True`",
+    ),
     "SR0470": _derivative(
         "`{type}` behind a pointer holds floats of its own, in a differentiated Python function",
         note="its elements stay on the host, where no trace can follow their floats",

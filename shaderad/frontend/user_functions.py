@@ -327,9 +327,9 @@ def _attach(
     """Reads a custom derivative and sets it on the frozen primal, which it may call."""
     own = signature_of(derivative)
     unit.register(own.structs, derivative.source.span)
-    _check_signature(derivative, own, signature, primal)
     for name, t in signature.parameters:
         _check_arrays(derivative, name, t)
+    _check_signature(derivative, own, signature, primal)
     pair_slots = tuple(_paired(s) for s in slots)
     result: Type = VOID
     if derivative.is_forward:

@@ -376,7 +376,7 @@ class _Resolver:
 
 TEXELS = (ir.FLOAT, ir.Vector(ir.FLOAT, 2), ir.Vector(ir.FLOAT, 4))
 """The types of texels in kernels: formats have these channels, and bytes are read as floats."""
-_NO_PAIR = "write the derivative for the texels, `sad.DifferentialPair[sad.In[float4]]`"
+_NO_PAIR = "textures have no pair: read them outside, and pass what was read"
 _WRONG_COUNT = "wrong number of entries in `[]`"
 _POINTERS = "pointers lie in structs, and those behind `sad.Pointer`, in `sad.In` or in a parameter"
 

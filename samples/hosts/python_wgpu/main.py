@@ -1,4 +1,4 @@
-"""The gradients of a mesh and of a graph, by raw wgpu from the files of builds, without shaderad.
+"""The gradients of a mesh, a graph and a texture, by raw wgpu from builds, without shaderad.
 
     python samples/hosts/python_wgpu/main.py [FOLDER] [--target wgsl|spirv]
 
@@ -16,6 +16,8 @@ from shaderad_build import Array, Build, HostError
 
 TOLERANCE = 1e-5
 """Of the largest number: float32, hundreds of terms added in any order."""
+UNIT_TOLERANCE = 4e-3
+"""The units of GPUs filter textures with weights of eight bits."""
 ARRAYS = {
     "mesh_corners": "int3",
     "mesh_colors": "float3",
@@ -55,13 +57,34 @@ def run_graph(out: Path) -> bool:
     return all(judged)
 
 
-def agrees(build: Build, folder: Path, name: str, array: Array) -> bool:
+def run_texture(out: Path) -> bool:
+    """The same for a texture, likewise."""
+    build = Build(out / "texture", "wgsl")
+    kernel = build.kernel("squared_difference")
+    folder = out / "texture_data"
+    inputs = {
+        "picture": build.texture([data(folder, "picture")], (24, 16, 1)),
+        "smooth": build.sampler(),
+        "at": build.array(data(folder, "at"), "float2"),
+        "target": build.array(data(folder, "target"), "float4"),
+    }
+    dim = inputs["at"].shape
+    found = kernel.primal(inputs, dim, shapes={"total": (1,)})
+    one = build.array(np.float32(1).tobytes(), "float")
+    bars = kernel.backward(inputs, {"total": one}, dim, shapes={"total": (1,)})
+    is_right = agrees(build, folder, "total", found["total"], UNIT_TOLERANCE)
+    return all([is_right, *(agrees(build, folder, *item) for item in bars.items())])
+
+
+def agrees(
+    build: Build, folder: Path, name: str, array: Array, tolerance: float = TOLERANCE
+) -> bool:
     """Whether an array is what the Python API found; all its parts are float32, or zero."""
     found = np.frombuffer(build.read(array), np.float32)
     wanted = np.frombuffer(data(folder, f"expected_{name}"), np.float32)
     error = np.abs(found - wanted).max() / np.abs(wanted).max()
     print(f"{name:12} {len(array.shape) and array.shape[0]:5} elements   error {error:.1e}")
-    return bool(error <= TOLERANCE)
+    return bool(error <= tolerance)
 
 
 def main() -> None:
@@ -72,6 +95,7 @@ def main() -> None:
     try:
         is_right = run_kernel(given.folder, given.target)
         is_right = run_graph(given.folder) and is_right
+        is_right = run_texture(given.folder) and is_right
     except HostError as failure:
         sys.exit(f"error: {failure}")
     print("PASS" if is_right else "FAIL")

@@ -36,6 +36,11 @@ LIMITS = (
     "max-storage-buffers-per-shader-stage",
 )
 """Asked for as high as the adapter goes: WebGPU promises 8 buffers of 128 MiB."""
+FILTERABLE = "float32-filterable"
+"""Asked for where programs filter textures: without it formats have 8 or 16 bits a channel."""
+WRAPS = {"repeat": "repeat", "clamp": "clamp-to-edge", "mirror": "mirror-repeat"}
+LINEAR, MIXES_LEVELS = 1 << 6, 1 << 7
+"""Bits of a sampler's settings behind those of its wraps."""
 GROUPS_A_ROW = 65535
 REPORT_BYTES = 2080
 USAGE = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
@@ -54,6 +59,44 @@ class Array:
     byte_count: int
     shape: Shape
     """Of elements: a float3 is one."""
+
+
+@dataclass(frozen=True)
+class Texture:
+    """A texture that kernels read; as an array it has one axis, the texels of all levels."""
+
+    texture: wgpu.GPUTexture
+    dimension: str
+    """``"1d"``, ``"2d"``, ``"3d"``, or ``"cube"``: six layers."""
+    byte_count = 0
+
+    def extents(self, level: int) -> tuple[int, int, int]:
+        """Texels along x, y and z on a level; the faces of a cube along z."""
+        width, height, depth = (max(1, n >> level) for n in self.texture.size)
+        return width, height, 6 if self.dimension == "cube" else depth
+
+    @property
+    def shape(self) -> Shape:
+        return (sum(prod(self.extents(k)) for k in range(self.texture.mip_level_count)),)
+
+    @property
+    def word(self) -> bytes:
+        """The uniform of its size: texels along x, y and z, and levels."""
+        return struct.pack("<4i", *self.extents(0), self.texture.mip_level_count)
+
+
+@dataclass(frozen=True)
+class Sampler:
+    """A sampler for kernels."""
+
+    sampler: wgpu.GPUSampler
+    word: bytes
+    """The uniform of its settings: see docs/manifest.md."""
+    byte_count = 0
+    shape: Shape = ()
+
+
+Input = Array | Texture | Sampler
 
 
 class Build:
@@ -87,14 +130,15 @@ class Build:
             adapter = wgpu.gpu.request_adapter_sync(power_preference="high-performance")
         except RuntimeError:
             raise HostError("wgpu finds no GPU and no software driver for one") from None
-        wanted = {feature for entry in self.manifest["entries"]
-                  for program in self._plans(entry)["programs"]
-                  for feature in program["features"]}  # fmt: skip
+        programs = [p for e in self.manifest["entries"] for p in self._plans(e)["programs"]]
+        wanted = {feature for program in programs for feature in program["features"]}
         missing = sorted(f for f in wanted if FEATURES.get(f) not in adapter.features)
         if missing:
             raise HostError(f"{adapter.info['device']} has no {', '.join(missing)}")
+        filters = any(one.get("is_filtered") for p in programs for one in p["resources"])
+        filterable = [FILTERABLE] if filters and FILTERABLE in adapter.features else []
         return adapter.request_device_sync(
-            required_features=[FEATURES[feature] for feature in sorted(wanted)],
+            required_features=[*(FEATURES[feature] for feature in sorted(wanted)), *filterable],
             required_limits={limit: adapter.limits[limit] for limit in LIMITS},
         )
 
@@ -125,6 +169,46 @@ class Build:
         buffer = self.buffer(len(data))
         self.device.queue.write_buffer(buffer, 0, data.ljust(_up(len(data), 4), b"\0"))
         return Array(buffer, len(data), (len(data) // size,) if shape is None else shape)
+
+    def texture(
+        self,
+        levels: Sequence[bytes],
+        size: tuple[int, int, int],
+        format: str = "rgba32float",  # noqa: A002 - WebGPU's word
+        dimension: str = "2d",
+    ) -> Texture:
+        """A texture of the bytes of its levels, row after row; `size` along x, y and z."""
+        native = self.device.create_texture(
+            size=size,
+            format=format,
+            dimension="2d" if dimension == "cube" else dimension,
+            mip_level_count=len(levels),
+            usage=wgpu.TextureUsage.TEXTURE_BINDING | wgpu.TextureUsage.COPY_DST,
+        )
+        made = Texture(native, dimension)
+        for level, data in enumerate(levels):
+            columns, rows, layers = made.extents(level)
+            layout = {"bytes_per_row": len(data) // (rows * layers), "rows_per_image": rows}
+            place = {"texture": native, "mip_level": level}
+            self.device.queue.write_texture(place, data, layout, (columns, rows, layers))
+        return made
+
+    def sampler(
+        self,
+        filter: str = "linear",  # noqa: A002
+        wrap: str = "repeat",
+        mip_filter: str = "linear",
+    ) -> Sampler:
+        """A sampler; `wrap` is ``"repeat"``, ``"clamp"`` or ``"mirror"``."""
+        if wrap not in WRAPS:
+            raise HostError(f"wrap is one of {', '.join(WRAPS)}, not {wrap}")
+        native = self.device.create_sampler(
+            mag_filter=filter, min_filter=filter, mipmap_filter=mip_filter,
+            **{f"address_mode_{axis}": WRAPS[wrap] for axis in "uvw"},
+        )  # fmt: skip
+        settings = [*WRAPS].index(wrap) * 0b010101
+        settings += LINEAR * (filter == "linear") + MIXES_LEVELS * (mip_filter == "linear")
+        return Sampler(native, struct.pack("<I", settings))
 
     def read(self, array: Array) -> bytes:
         """The bytes of an array; raises what threads reported since the last time."""
@@ -171,20 +255,20 @@ class Build:
     def record(
         self,
         program: dict[str, Any],
-        bound: Mapping[str, wgpu.GPUBuffer],
+        bound: Mapping[str, Any],
         words: bytes,
         groups: tuple[int, int],
         encoder: wgpu.GPUCommandEncoder,
     ) -> None:
-        """Records a dispatch with its constants and a buffer for each resource by name."""
+        """Records a dispatch with its constants and what is bound for each resource by name."""
         pipeline = self._pipeline(program)
         padded = words.ljust(max(16, _up(len(words), 16)), b"\0")
         constants = self.device.create_buffer_with_data(data=padded, usage=wgpu.BufferUsage.UNIFORM)
-        buffers = {**bound, program["parameters"]["name"]: constants}
+        given = {**bound, program["parameters"]["name"]: constants}
         entries = [
             {
                 "binding": one["place"]["binding"],
-                "resource": {"buffer": buffers.get(one["name"], self._report)},
+                "resource": _bound_as(one, given.get(one["name"], self._report)),
             }
             for one in _used(program)
         ]
@@ -192,8 +276,8 @@ class Build:
         compute.set_pipeline(pipeline)
         for k in range(_group(program) + 1):
             layout = pipeline.get_bind_group_layout(k)
-            given = entries if k == _group(program) else []
-            compute.set_bind_group(k, self.device.create_bind_group(layout=layout, entries=given))
+            own = entries if k == _group(program) else []
+            compute.set_bind_group(k, self.device.create_bind_group(layout=layout, entries=own))
         compute.dispatch_workgroups(*groups)
         compute.end()
 
@@ -209,15 +293,36 @@ def _group(program: dict[str, Any]) -> int:
 
 
 def _layout_entries(program: dict[str, Any]) -> list[dict[str, Any]]:
-    kinds = {"read": "read-only-storage", "write": "storage", "uniform": "uniform"}
     return [
         {
             "binding": one["place"]["binding"],
             "visibility": wgpu.ShaderStage.COMPUTE,
-            "buffer": {"type": kinds[one["access"]]},
+            **_layout(one),
         }
         for one in _used(program)
     ]
+
+
+def _layout(one: dict[str, Any]) -> dict[str, Any]:
+    kinds = {"read": "read-only-storage", "write": "storage", "uniform": "uniform"}
+    if one["access"] == "sampler":
+        return {"sampler": {"type": "filtering"}}
+    if one["access"] != "texture":
+        return {"buffer": {"type": kinds[one["access"]]}}
+    sample_type = "float" if one.get("is_filtered") else "unfilterable-float"
+    return {"texture": {"sample_type": sample_type, "view_dimension": one["view"]}}
+
+
+def _bound_as(one: dict[str, Any], given: Any) -> Any:
+    """What a bind group takes for a buffer, texture or sampler."""
+    match one["access"], given:
+        case "sampler", Sampler():
+            return given.sampler
+        case "texture", Texture():
+            return given.texture.create_view(dimension=one["view"])
+        case _, wgpu.GPUBuffer():
+            return {"buffer": given}
+    raise HostError(f"{one['name']} is a {one['access']}, and is given something else")
 
 
 def _plan_of(
@@ -239,7 +344,7 @@ class Kernel:
         self._entry = entry
         self._plans = plans
 
-    def primal(self, inputs: Mapping[str, Array], dim: Shape, uniforms: Mapping[str, bytes] = {},
+    def primal(self, inputs: Mapping[str, Input], dim: Shape, uniforms: Mapping[str, bytes] = {},
                shapes: Mapping[str, Shape] = {}) -> dict[str, Array]:  # fmt: skip
         """What the kernel writes, by name.
 
@@ -251,7 +356,7 @@ class Kernel:
         """
         return self._run("primal", inputs, dim, uniforms, shapes)
 
-    def backward(self, inputs: Mapping[str, Array], cotangents: Mapping[str, Array], dim: Shape,
+    def backward(self, inputs: Mapping[str, Input], cotangents: Mapping[str, Array], dim: Shape,
                  uniforms: Mapping[str, bytes] = {}, shapes: Mapping[str, Shape] = {},
                  results: Mapping[str, Array] = {}) -> dict[str, Array]:  # fmt: skip
         """The gradient by each input, given the gradient by each output (`cotangents`).
@@ -271,12 +376,13 @@ class Kernel:
     def _run(
         self,
         mode: str,
-        given: Mapping[str, Array],
+        given: Mapping[str, Input],
         dim: Shape,
         uniforms: Mapping[str, bytes],
         shapes: Mapping[str, Shape],
     ) -> dict[str, Array]:
         plan = _plan_of(self._entry, self._plans, mode, "nothing to differentiate by")
+        uniforms = {**self._of_resources(given), **uniforms}
         self._check_uniforms(uniforms)
         known = self._sizes(given, dim, shapes)
         sizes = (evaluated(buffer["byte_count"], known) for buffer in plan["buffers"])
@@ -285,7 +391,7 @@ class Kernel:
         found = Run(self._build, self._plans["programs"], plan, arrays, known, uniforms).outputs()
         return {one["name"]: array for one, array in zip(plan["outputs"], found, strict=True)}
 
-    def _array(self, name: str, given: Mapping[str, Array], byte_count: int) -> Array:
+    def _array(self, name: str, given: Mapping[str, Input], byte_count: int) -> Input:
         if name not in given and name.endswith(" cotangent"):
             return Array(self._build.buffer(byte_count), byte_count, ())
         if name not in given:
@@ -294,6 +400,13 @@ class Kernel:
         if _up(found, 4) != byte_count:
             raise HostError(f"{name} has {found} bytes, not {byte_count}")
         return given[name]
+
+    def _of_resources(self, given: Mapping[str, Input]) -> dict[str, bytes]:
+        """The sizes of textures and the settings of samplers, which are uniforms."""
+        words = {tuple(one["path"]): found.word for one in self._entry["inputs"]
+                 if isinstance(found := given.get(one["name"]), Texture | Sampler)}  # fmt: skip
+        parts = ((one["name"], tuple(one["path"][:-1])) for one in self._entry["uniforms"])
+        return {name: words[path] for name, path in parts if path in words}
 
     def _check_uniforms(self, given: Mapping[str, bytes]) -> None:
         for one in self._entry["uniforms"]:
@@ -305,7 +418,7 @@ class Kernel:
                 raise HostError(f"{name} takes {4 * count} bytes, not {len(given[name])}")
 
     def _sizes(
-        self, given: Mapping[str, Array], dim: Shape, shapes: Mapping[str, Shape]
+        self, given: Mapping[str, Input], dim: Shape, shapes: Mapping[str, Shape]
     ) -> dict[str, int]:
         """All extents by name: `dim.0` of the launch, `x.0` of array x."""
         inputs = {one["name"]: one for one in self._entry["inputs"]}
@@ -368,7 +481,7 @@ class Run:
     """One run of one plan: its buffers by number, and what the names of sizes stand for."""
 
     def __init__(self, build: Build, programs: list[dict[str, Any]], plan: dict[str, Any],
-                 arrays: Sequence[Array], sizes: Mapping[str, int],
+                 arrays: Sequence[Input], sizes: Mapping[str, int],
                  uniforms: Mapping[str, bytes]) -> None:  # fmt: skip
         self._build = build
         self._plan = plan
@@ -376,7 +489,8 @@ class Run:
         self._known = {**sizes, "$group_limit": GROUPS_A_ROW}
         self._known |= {f"$start_{k}": 0 for k in range(len(arrays))}
         self._uniforms = uniforms
-        self._buffers = dict(enumerate(array.buffer for array in arrays))
+        # Textures and samplers stand for themselves.
+        self._buffers = dict(enumerate(getattr(one, "buffer", one) for one in arrays))
         self._encoder = build.device.create_command_encoder()
         self._do(plan["commands"])
         self._submit()
@@ -392,7 +506,7 @@ class Run:
     def _size(self, text: int | str) -> int:
         return evaluated(text, self._known)
 
-    def _buffer(self, number: int) -> wgpu.GPUBuffer:
+    def _buffer(self, number: int) -> Any:
         """Made when it is first used: what its size depends on is known then."""
         if number not in self._buffers:
             size = self._size(self._plan["buffers"][number]["byte_count"])

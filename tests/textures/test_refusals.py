@@ -1,0 +1,162 @@
+"""What kernels and calls refuse of textures: by a code, and at the Python line."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import shaderad as sad
+from shaderad import float2, float3, float4
+
+pytestmark = pytest.mark.gpu
+
+PICTURE = np.ones((4, 4, 4), np.float32)
+AT = np.zeros((3, 2), np.float32)
+
+
+@sad.kernel
+def sampled(
+    i: sad.Index, t: sad.Texture2D[float4], s: sad.Sampler, at: sad.In[float2], out: sad.Out[float4]
+):
+    out[i] = t.sample(s, at[i])
+
+
+@pytest.mark.parametrize(
+    ("image", "found"),
+    [
+        (None, "got a `ndarray`"),
+        (np.ones((4, 4, 4, 4), np.float32), "got a 3d texture of `float4`"),
+        (np.ones((4, 4), np.float32), "got a 2d texture of `float`"),
+    ],
+)
+def test_arguments_that_are_no_such_texture(device: sad.Device, image: Any, found: str) -> None:
+    t = PICTURE if image is None else sad.texture(image)
+    with pytest.raises(sad.ShapeError, match=f"(?s)SR0819.*{found}"):
+        sampled(t, sad.sampler(), AT)
+
+
+def test_arguments_that_are_no_sampler(device: sad.Device) -> None:
+    with pytest.raises(sad.ShapeError, match=r"SR0819.*`s` takes a `Sampler`, and got a `str`"):
+        sampled(sad.texture(PICTURE), "linear", AT)
+
+
+def test_graphs(device: sad.Device) -> None:
+    t, s = sad.texture(PICTURE), sad.sampler()
+
+    def called(at: Any) -> Any:
+        return sampled(t, s, at)
+
+    def length(at: Any) -> Any:
+        return sad.sum(sad.length(called(at)))
+
+    refused = pytest.raises(sad.LanguageError, match=r"SR0267.*`sampled` reads textures")
+    with refused:
+        sad.graph(called)(AT)
+    with refused:
+        sad.vmap(called)(AT[None])
+    with refused:
+        sad.hvp(length, (AT,), (AT,))
+
+
+def test_gradcheck(device: sad.Device) -> None:
+    at = np.float32([[0.3, 0.4], [0.6, 0.1]])
+    rng = np.random.default_rng(0)
+    picture = np.float32(rng.uniform(0, 1, PICTURE.shape))
+    report = sad.gradcheck(sampled, sad.texture(picture, mips=True), sad.sampler(), at)
+    assert [(one.name, one.size) for one in report.arguments] == [("t", 64), ("at", 4)]
+    with pytest.raises(sad.DerivativeError, match=r"(?s)SR0479.*`t`.*rgba8unorm"):
+        sad.gradcheck(sampled, sad.texture(np.uint8(255 * picture)), sad.sampler(), at)
+
+
+def kernel_of(code: str) -> Any:
+    """The kernels below by name."""
+    return globals()[code]
+
+
+@sad.kernel
+def element(i: sad.Index, t: sad.Texture2D[float4], s: sad.Sampler, out: sad.Out[float4]):
+    out[i] = t[i]
+
+
+@sad.kernel
+def attribute(i: sad.Index, t: sad.Texture2D[float4], s: sad.Sampler, out: sad.Out[float4]):
+    out[i] = t.fetch(i)
+
+
+@sad.kernel
+def without_sampler(i: sad.Index, t: sad.Texture2D[float4], s: sad.Sampler, out: sad.Out[float4]):
+    out[i] = t.sample(float2(0.5, 0.5))
+
+
+@sad.kernel
+def other_sampler(i: sad.Index, t: sad.Texture2D[float4], s: sad.Sampler, out: sad.Out[float4]):
+    out[i] = t.sample(t, float2(0.5, 0.5))
+
+
+@sad.kernel
+def other_place(i: sad.Index, t: sad.Texture2D[float4], s: sad.Sampler, out: sad.Out[float4]):
+    out[i] = t.sample(s, float3(0.5, 0.5, 1.0))
+
+
+@sad.kernel
+def keyword(i: sad.Index, t: sad.Texture2D[float4], s: sad.Sampler, out: sad.Out[float4]):
+    out[i] = t.sample(s, float2(0.5), lod=0)
+
+
+@sad.kernel
+def other_texel(i: sad.Index, t: sad.Texture2D[float3], s: sad.Sampler, out: sad.Out[float4]):
+    out[i] = float4(0.0)
+
+
+@sad.kernel
+def no_texel(i: sad.Index, t: sad.Texture2D, s: sad.Sampler, out: sad.Out[float4]):
+    out[i] = float4(0.0)
+
+
+@sad.kernel
+def rebound(i: sad.Index, t: sad.Texture2D[float4], s: sad.Sampler, out: sad.Out[float4]):
+    s = float4(0.0)
+    out[i] = s
+
+
+@sad.function
+def looked_up(t: sad.Texture2D[float4], s: sad.Sampler, at: float2) -> float4:
+    return t.sample(s, at)
+
+
+@looked_up.backward_derivative
+def looked_up_bwd(
+    t: sad.Texture2D[float4],
+    s: sad.Sampler,
+    at: sad.DifferentialPair[float2],
+    d_out: float4,
+):
+    at.d = float2(0.0)
+
+
+@sad.kernel
+def derived(i: sad.Index, t: sad.Texture2D[float4], s: sad.Sampler, out: sad.Out[float4]):
+    out[i] = looked_up(t, s, float2(0.5))
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "text"),
+    [
+        ("element", "SR0310", "out[i] = t[i]"),
+        ("attribute", "SR0310", "sample(), sample_level(), sample_grad(), load(), shape()"),
+        ("without_sampler", "SR0231", "found 1 argument, wanted 2: sampler, uv"),
+        ("other_sampler", "SR0303", "expected `Sampler`, found the texture `t`"),
+        ("other_place", "SR0303", "expected `float2`, found `float3`"),
+        ("keyword", "SR0233", "`lod=`"),
+        ("other_texel", "SR0301", "texels are `float`, `float2`, `float4`"),
+        ("no_texel", "SR0301", "it needs an element type: `Texture2D[float]`"),
+        ("rebound", "SR0206", "it is the sampler `s`"),
+        ("derived", "SR0251", "`looked_up` reads texture `t`"),
+    ],
+)
+def test_kernels(device: sad.Device, name: str, code: str, text: str) -> None:
+    with pytest.raises(sad.LanguageError, match=f"(?s){code}.*{re.escape(text)}"):
+        kernel_of(name)(sad.texture(PICTURE), sad.sampler(), dim=3)
