@@ -88,13 +88,13 @@ class TextureStore(Guarded):
     def write_texture(self, texture: DeviceTexture, level: int, data: bytes | memoryview) -> None:
         """Writes a level, row after row, after all recorded commands."""
         content = memoryview(data).cast("B")
-        _check_bytes(texture, level, content.nbytes)
+        _check_level(texture, level, content.nbytes)
         self.record_texture_write(texture, level, content)
 
     @guarded
     def read_texture(self, texture: DeviceTexture, level: int) -> memoryview:
         """Submits, waits, and returns the bytes of a level, row after row."""
-        _check_bytes(texture, level, texture.layout.level_bytes(level))
+        _check_level(texture, level)
         return self.read_level(texture, level)
 
     @guarded
@@ -143,9 +143,10 @@ class TextureStore(Guarded):
     def read_level(self, texture: DeviceTexture, level: int) -> memoryview: ...
 
 
-def _check_bytes(texture: DeviceTexture, level: int, byte_count: int) -> None:
-    """Raises SR0633 for another number of bytes than the level has, or no such level."""
+def _check_level(texture: DeviceTexture, level: int, byte_count: int | None = None) -> None:
+    """Raises SR0633 if there is no such level, or it has not as many bytes."""
     layout = texture.layout
-    has_level = 0 <= level < layout.level_count
-    if not has_level or byte_count != layout.level_bytes(level):
-        raise error("SR0633", level=level, level_count=layout.level_count, found=byte_count)
+    is_there = 0 <= level < layout.level_count
+    if not is_there or (byte_count is not None and byte_count != layout.level_bytes(level)):
+        found = "a read" if byte_count is None else f"{byte_count} bytes"
+        raise error("SR0633", level=level, level_count=layout.level_count, found=found)
