@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from shaderad.compiler.artifact import Binding, BindingAccess
 from shaderad.diagnostics import error
+from shaderad.runtime.capabilities import check_bytes
 from shaderad.runtime.guard import Guarded, guarded
 from shaderad.runtime.idle_buffers import BufferPool, DeviceBuffer
 from shaderad.runtime.textures import (
     DeviceSampler,
     DeviceTexture,
+    StagedRows,
     check_layout,
     check_texture,
 )
@@ -95,7 +97,9 @@ class TextureStore(Guarded):
     def read_texture(self, texture: DeviceTexture, level: int) -> memoryview:
         """Submits, waits, and returns the bytes of a level, row after row."""
         _check_level(texture, level)
-        return self.read_level(texture, level)
+        rows = StagedRows(texture.layout, level)
+        check_bytes(self.capabilities, rows.byte_count, self.capabilities.buffer_bytes_limit)
+        return rows.packed(self.read_rows(texture, rows))
 
     @guarded
     def sampler(self, settings: SamplerSettings) -> DeviceSampler:
@@ -140,7 +144,8 @@ class TextureStore(Guarded):
     ) -> None: ...
 
     @abstractmethod
-    def read_level(self, texture: DeviceTexture, level: int) -> memoryview: ...
+    def read_rows(self, texture: DeviceTexture, rows: StagedRows) -> memoryview:
+        """Submits, waits, and returns the bytes of `rows` with the gaps between them."""
 
 
 def _check_level(texture: DeviceTexture, level: int, byte_count: int | None = None) -> None:

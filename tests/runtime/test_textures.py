@@ -368,6 +368,17 @@ def test_what_a_device_lacks_is_named(runtime_name: str) -> None:
     few.close()
 
 
+def test_levels_larger_than_a_buffer_are_refused(runtime_name: str) -> None:
+    small = open_runtime(runtime_name, limits={"buffer_bytes_limit": 4 << 20})
+    wide, narrow = TEXTURE_FORMATS["rgba32float"], TEXTURE_FORMATS["r8unorm"]
+    assert code_of(small.create_texture, TextureLayout("2d", wide, (600, 600, 1), 1)) == "SR0606"
+    texture = small.create_texture(TextureLayout("3d", narrow, (1, 300, 60), 1))
+    assert (
+        code_of(small.read_texture, texture, 0) == "SR0606"
+    )  # read rows begin at multiples of 256
+    small.close()
+
+
 def test_a_format_that_is_not_filtered_is_loaded_but_not_sampled(runtime_name: str) -> None:
     small = open_runtime(runtime_name, limits={"filtered_formats": frozenset({"rgba16float"})})
     texture, (expected,) = made(small, "2d", name="r32float")
