@@ -16,6 +16,7 @@ from shaderad.diagnostics import error
 from shaderad.diagnostics.errors import *
 from shaderad.diagnostics.foreign_names import remedy_for
 from shaderad.diagnostics.tracebacks import api_boundary
+from shaderad.frontend.textures import FILTERS, Filters
 from shaderad.language.annotations import TYPES
 from shaderad.names import FORMS, INTRINSICS
 
@@ -84,7 +85,14 @@ def _array_functions() -> PythonSyntax:
     return python_syntax
 
 
+def _filters() -> Filters:
+    from shaderad.render.kernels import sampling
+
+    return sampling
+
+
 SYNTAX.comes_from(_array_functions)
+FILTERS.comes_from(_filters)
 
 
 @api_boundary

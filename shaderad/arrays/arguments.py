@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from shaderad.arrays.arrays import Array, uploaded
+from shaderad.arrays.textures import Texture
 from shaderad.arrays.trees import struct_fields
 from shaderad.device.devices import Device, check_same
 from shaderad.device.words import uniform_words
@@ -17,6 +18,7 @@ from shaderad.diagnostics import error
 from shaderad.ir import types
 from shaderad.language.structs import check_fields
 from shaderad.runtime import buffers
+from shaderad.runtime.textures import SamplerSettings
 
 
 def bind_array(value: Any, t: types.BufferType, name: str, device: Device) -> Array:
@@ -26,6 +28,10 @@ def bind_array(value: Any, t: types.BufferType, name: str, device: Device) -> Ar
         ShapeError: SR0352 to SR0356 and SR0367 for the element type, SR0368 for the rank.
         DeviceError: SR0650 for an array on another device.
     """
+    if isinstance(t, types.TextureType):
+        return _texels_of(value, t, name, device)
+    if isinstance(t, types.SamplerType):
+        return _bound_sampler(value, name, device)
     if isinstance(value, Array):
         bound = as_element(value, t.element, name)
         check_same(bound.device, device, name)
@@ -35,6 +41,30 @@ def bind_array(value: Any, t: types.BufferType, name: str, device: Device) -> Ar
     if len(bound.shape) != t.rank:
         raise error("SR0368", name=name, type=t, rank=t.rank, shape=bound.shape)
     return bound
+
+
+def _texels_of(value: Any, t: types.TextureType, name: str, device: Device) -> Array:
+    """The texels of a texture, as an array that lies in it."""
+    if not isinstance(value, Texture):
+        raise error("SR0819", name=name, type=t, found=_described(value), make="sad.texture(image)")
+    texels = value.texels
+    if value.dimension != t.dimension.value.lower() or texels.element != t.element:
+        found = f"a {value.dimension} texture of `{texels.element}`"
+        raise error("SR0819", name=name, type=t, found=found, make="sad.texture(image)")
+    check_same(value.device, device, name)
+    return texels
+
+
+def _bound_sampler(value: Any, name: str, device: Device) -> Array:
+    """A sampler, as an empty array that lies in it."""
+    if not isinstance(value, SamplerSettings):
+        raise error("SR0819", name=name, type=types.SAMPLER, found=_described(value),
+                    make='sad.sampler("linear")')  # fmt: skip
+    return Array(device, types.UINT, (0,), device.runtime.sampler(value))
+
+
+def _described(value: Any) -> str:
+    return f"a `{type(value).__name__}`"
 
 
 def as_element(array: Array, element: types.Type, name: str) -> Array:
@@ -90,6 +120,10 @@ def at_path(values: Mapping[str, Any], path: tuple[str, ...]) -> Any:
     """
     value = values[path[0]]
     for depth, field in enumerate(path[1:], start=1):
+        if field == types.SIZE and isinstance(value, Texture):
+            return value.size
+        if field == types.SETTINGS and isinstance(value, SamplerSettings):
+            return value.word
         fields = struct_fields(value) or {}
         if field not in fields:
             what = f"a `{type(value).__name__}`"

@@ -5,22 +5,36 @@ Invariant: a texture is a value, as an array is: kernels only read it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast, get_args
+from math import prod
+from typing import TYPE_CHECKING, Any, Protocol, cast, get_args
 
 import numpy as np
 
+from shaderad.arrays.arrays import Array
 from shaderad.device.devices import Device, asked_device, current_device
 from shaderad.diagnostics import error
 from shaderad.diagnostics.tracebacks import api_boundary, api_class
+from shaderad.ir.types import FLOAT, Vector
 from shaderad.runtime.textures import Dimension, Filter, SamplerSettings, Wrap
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-    from shaderad.arrays.arrays import Array
     from shaderad.runtime.textures import DeviceTexture, Extents
 
 __all__ = ["Texture", "sampler"]
+
+
+class Mips(Protocol):
+    """The chain of levels that was made of level 0, which is linear."""
+
+    def levels(self, texels: Array) -> list[Array]:
+        """All levels."""
+        ...
+
+    def pulled(self, by_levels: Sequence[Array]) -> Array:
+        """Gradients by all levels -> the gradient by level 0."""
+        ...
 
 
 @api_class
@@ -30,21 +44,31 @@ class Texture:
     Attributes:
         device: The device that holds the content.
         resource: The device memory.
-        pull_mips: Gradients by all levels -> the gradient by level 0, where `sad.texture` made the
-            levels; `None` where they were given.
+        texels: The texels of all levels as floats, in an array that lies in the texture: what
+            traces follow, and launches bind. No array function can read it.
+        mips: What made the levels; `None` where they were given.
     """
 
-    __slots__ = ("__weakref__", "device", "pull_mips", "resource")
+    __slots__ = ("__weakref__", "device", "mips", "resource", "texels")
 
-    def __init__(
-        self,
-        device: Device,
-        resource: DeviceTexture,
-        pull_mips: Callable[[Sequence[Array]], Array] | None = None,
-    ) -> None:
+    def __init__(self, device: Device, resource: DeviceTexture, mips: Mips | None = None) -> None:
         self.device = device
         self.resource = resource
-        self.pull_mips = pull_mips
+        self.mips = mips
+        layout = resource.layout
+        count = sum(prod(layout.level_extents(k)) for k in range(layout.level_count))
+        channels = layout.format.channel_count
+        texel = Vector(FLOAT, channels) if channels > 1 else FLOAT
+        self.texels = Array(device, texel, (count,), cast("Any", resource))
+
+    def copy(self) -> Texture:
+        """The same texture with other `texels`, for a trace to follow."""
+        return Texture(self.device, self.resource, self.mips)
+
+    @property
+    def size(self) -> tuple[int, int, int, int]:
+        """The number that kernels have for it: see `ir.types.TextureType`."""
+        return (*self.resource.layout.level_extents(0), self.level_count)
 
     @property
     def dimension(self) -> Dimension:
@@ -85,7 +109,7 @@ class Texture:
     @property
     def mips_are_made(self) -> bool:
         """True if `sad.texture` made the levels behind the first, by ``mips=True``."""
-        return self.pull_mips is not None
+        return self.mips is not None
 
     @property
     def native(self) -> Any:

@@ -136,6 +136,12 @@ MESSAGES: dict[str, Message] = {
         "this `assert` fails while compiling: {text}",
         help="correct the constants it compares",
     ),
+    "SR0251": _language(
+        "`{primal}` reads texture `{texture}`, and cannot have a derivative of its own",
+        label="`{type}`",
+        note="a derivative is handed no cotangents of texels",
+        help="read the texture outside, and pass what was read",
+    ),
     "SR0250": _language(
         "this loop never ends",
         label="nothing in it says `break` or `return`",
@@ -277,6 +283,12 @@ MESSAGES: dict[str, Message] = {
         "kernel `{kernel}` prints and writes no array, and a graph calls it",
         note="a graph computes what its results need, and nothing needs this call",
         help="write what it prints about to an array of the graph, or call it outside",
+    ),
+    "SR0267": _language(
+        "kernel `{kernel}` reads textures or samplers, and a graph calls it",
+        note="graphs, and with them `vmap`, loops and derivatives of derivatives, are of arrays",
+        help="call it outside of the graph, or look the texture up by `render.texture`, which is "
+        "made of arrays",
     ),
     "SR0280": _language(
         "`{array}` is written both at the thread's own index and at another one",

@@ -257,6 +257,10 @@ MESSAGES: dict[str, Message] = {
         note="structs that hold pointers stay on the host until a kernel reads them",
         help="give it a list of them: `[{type}(..), ..]`",
     ),
+    "SR0819": _shape(
+        "`{name}` takes a `{type}`, and got {found}",
+        help="make one: `{make}`",
+    ),
     "SR0394": _shape(
         "`{name}` of `vmap` names axis {axis} of {place}, which has {rank:axis|axes}",
         help="axes count from 0, or from -1 at the end, in results with that of the batch; an "

@@ -16,6 +16,7 @@ from shaderad.arrays import trees
 from shaderad.arrays.arguments import as_element
 from shaderad.arrays.arrays import Array, Shape, copied, is_host_array, uploaded, zeros
 from shaderad.arrays.tape import trace_of
+from shaderad.arrays.textures import Texture
 from shaderad.arrays.trees import rebuilt, struct_fields
 from shaderad.device.devices import Device, check_same
 from shaderad.diagnostics import error
@@ -26,6 +27,8 @@ from shaderad.runtime import buffers
 
 def in_form_given(gradient: Array, given: Any, element: types.Type) -> Any:
     """`gradient` of elements `element` in the form of the argument `given`."""
+    if isinstance(given, Texture):
+        return texels_in_form(gradient, given)
     if isinstance(given, Array):
         is_alike = gradient.element is given.element and gradient.shape == given.shape
         return gradient if is_alike else in_form(gradient, given.element, given.shape)
@@ -35,6 +38,39 @@ def in_form_given(gradient: Array, given: Any, element: types.Type) -> Any:
         return gradient if fields is None else split(gradient, given, fields)
     axes = buffers.element_axes(element)
     return gradient.viewed(buffers.base_of(element), (*gradient.shape, *axes))
+
+
+def texels_in_form(gradient: Array, given: Texture) -> Any:
+    """The gradient by all texels of a texture -> that by level 0, or by each of given levels."""
+    levels: list[Array] = []
+    start = 0
+    for level in range(given.level_count):
+        levels.append(gradient.viewed(gradient.element, given.shape_of(level), start))
+        start += levels[-1].byte_count
+    if given.mips is not None:
+        return given.mips.pulled(levels)
+    return levels[0] if len(levels) == 1 else tuple(levels)
+
+
+def texels_from_form(tangent: Any, given: Texture, name: str) -> Array:
+    """The tangent by level 0 of a texture, or by each of given levels -> that by all texels."""
+    element, device = given.texels.element, given.device
+    is_one = given.mips is not None or given.level_count == 1
+    parts: Sequence[Any] = [tangent] if is_one else tangent
+    if not isinstance(parts, list | tuple) or (not is_one and len(parts) != given.level_count):
+        raise error("SR0452", name=name, wanted=f"a tuple of {given.level_count} arrays",
+                    found=trees.described(tangent))  # fmt: skip
+    levels = [
+        derivative_like(part, element, given.shape_of(k), device, name)
+        for k, part in enumerate(parts)
+    ]
+    if given.mips is not None:
+        levels = given.mips.levels(levels[0])
+    whole, start = zeros(device, element, given.texels.shape), 0
+    for level in levels:
+        copied(level, whole.viewed(element, level.shape, start))
+        start += level.byte_count
+    return whole
 
 
 def split(gradient: Array, given: Any, fields: Mapping[str, Any]) -> Any:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array, array, uploaded, vector_of, zeros
 from shaderad.arrays.tape import Trace, Values, When, taped, trace_of
+from shaderad.arrays.textures import Texture
 from shaderad.arrays.trees import HostPointer, StructArray, pointer_struct, struct_fields
 from shaderad.diagnostics import error
 from shaderad.differentiate import forms
@@ -125,6 +126,12 @@ def _check_followable(tree: Any) -> None:
 def _lift(leaf: Any, trace: Trace, device: Device) -> Any:
     """A traced array in place of whatever holds floats; everything else as it is."""
     found: Array | None = None
+    if isinstance(leaf, Texture):
+        if trace_of([leaf.texels]) is not None:
+            raise error("SR0451")
+        lifted = leaf.copy()
+        trace.follow(lifted.texels)
+        return lifted
     if isinstance(leaf, Array):
         if trace_of([leaf]) is not None:
             raise error("SR0451")
@@ -169,16 +176,28 @@ def _mapped_lifted(function: Callable[..., Any], tree: Any, *others: Any) -> Any
 
 def _lifted_leaves(lifted: Any) -> list[Any]:
     found: list[Any] = []
-    _mapped_lifted(found.append, lifted)
+
+    def collect(leaf: Any) -> None:
+        found.append(_array_of(leaf))
+
+    _mapped_lifted(collect, lifted)
     return found
 
 
+def _array_of(leaf: Any) -> Any:
+    """The array that a trace follows: the texels of a texture."""
+    return leaf.texels if isinstance(leaf, Texture) else leaf
+
+
 def _gradient(cotangents: Values, given: Any, lifted: Any) -> Any:
+    lifted = _array_of(lifted)
     if not holds_floats(lifted):
         return None
     found = cotangents.of(lifted)
     if found is None:
         found = zeros(lifted.device, lifted.element, lifted.shape)
+    if isinstance(given, Texture):
+        return forms.texels_in_form(found, given)
     fields = None if isinstance(given, Array) else struct_fields(given)
     return found if fields is None else forms.split(found, given, fields)
 
@@ -197,7 +216,10 @@ def _gradient_tree(cotangents: Values, given: Any, lifted: Any) -> Any:
 
 
 def _set_tangent(values: Values, lifted: Any, tangent: Any) -> None:
-    if holds_floats(lifted):
+    if isinstance(lifted, Texture):
+        if tangent is not None:
+            values.add(lifted.texels, forms.texels_from_form(tangent, lifted, "tangent"))
+    elif holds_floats(lifted):
         found = forms.cotangent_of(lifted, tangent, "tangent")
         if found is not None:
             values.add(lifted, found)

@@ -17,6 +17,7 @@ import numpy as np
 from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array, uploaded
 from shaderad.arrays.tape import When, trace_of
+from shaderad.arrays.textures import Texture
 from shaderad.arrays.trees import HostPointer, StructArray, rebuilt, struct_fields, structs_of
 from shaderad.diagnostics import error
 from shaderad.differentiate.forms import (
@@ -27,6 +28,7 @@ from shaderad.differentiate.forms import (
     field_of,
     in_form_given,
     tangents_of,
+    texels_from_form,
 )
 from shaderad.execute.call import bound_call, launch_of, results_of
 from shaderad.execute.launch_steps import start
@@ -114,7 +116,8 @@ class KernelAt:
             name, t, _ = self.arguments[position]
             element = t.element if isinstance(t, types.BufferType) else t
             is_float = {s.kind for s in types.scalars(element)} == {types.Kind.FLOAT}
-            if isinstance(total, Array) and is_float and (name,) in paths:
+            is_whole = is_float and not isinstance(t, types.TextureType)
+            if isinstance(total, Array) and is_whole and (name,) in paths:
                 shape = self.launch.shape_of(paths[name,])
                 check_sum(total, element, shape, self.launch.device)
                 if total.offset == 0 and self.launch.is_apart(total):
@@ -254,6 +257,9 @@ class Tangents:
             return
         name = names.get(path)
         if name is None:
+            return
+        if isinstance(value, Texture):
+            self._arrays[name] = texels_from_form(tangent, value, ".".join(path))
             return
         element = t.element if isinstance(t, types.BufferType) else t
         shape, device = self._launch.shape_of(name), self._launch.device

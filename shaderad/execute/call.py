@@ -18,6 +18,7 @@ from shaderad.arrays.arguments import (
     check_struct,
 )
 from shaderad.arrays.arrays import Array, Shape
+from shaderad.arrays.textures import Texture
 from shaderad.arrays.traced_sizes import normalised_shape
 from shaderad.arrays.trees import HostPointer, StructArray, struct_fields
 from shaderad.device.devices import Device, asked_device, current_device
@@ -142,6 +143,8 @@ def _bound(
         inputs[name] = bind_array(value, buffer.type, ".".join(buffer.path), device)
         if isinstance(value, Array):
             sources[name] = value
+        elif isinstance(value, Texture):
+            sources[name] = inputs[name]
     for uniform in facts.uniforms:
         if pools is not None and isinstance(uniform.type, types.Pointer):
             uniforms[uniform.name] = pools.words(uniform.type)
@@ -240,7 +243,7 @@ def device_of(asked: Any, given: Iterable[Any]) -> Device:
 
 def _device_in(value: Any) -> Device | None:
     """The device of an array, or of the first array in a struct."""
-    if isinstance(value, Array):
+    if isinstance(value, Array | Texture):
         return value.device
     if isinstance(value, bool | int | float):
         return None

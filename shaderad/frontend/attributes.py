@@ -8,6 +8,7 @@ from types import ModuleType
 
 from shaderad.diagnostics import Span
 from shaderad.diagnostics.foreign_names import remedy_for
+from shaderad.frontend import textures
 from shaderad.frontend.body import BodyReader
 from shaderad.frontend.subscripts import named, only_written, root_of
 from shaderad.ir import types
@@ -22,6 +23,8 @@ from shaderad.language.values import (
     Host,
     Sequence,
     StructRef,
+    TextureMethod,
+    TextureRef,
     Twin,
     Value,
     to_value,
@@ -50,6 +53,8 @@ def _attribute_of(
             return _of_host(body, owner, node)
         case EnumMember() if name == "value":
             return owner
+        case TextureRef() if name in textures.METHODS:
+            return TextureMethod(owner, name)
         case ArrayRef():
             return _of_array(owner, name, span)
         case StructRef():
@@ -164,6 +169,8 @@ def _known_attributes(body: BodyReader, owner: Value, name: str) -> str:
         return "write `sad.transpose(m)`"
     if isinstance(t, types.Pair) or getattr(owner, "part", "") == "pair":
         return "a pair has `.p` and `.d`"
+    if isinstance(owner, TextureRef):
+        return f"a texture has {', '.join(f'{m}()' for m in textures.METHODS)}"
     if isinstance(owner, ArrayRef):
         return "an array has `.shape` and `len()`"
     if isinstance(t, types.Pointer) or isinstance(owner, Twin):

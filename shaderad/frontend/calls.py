@@ -15,7 +15,13 @@ import numpy as np
 
 from shaderad.diagnostics import Error
 from shaderad.diagnostics.foreign_names import IN_KERNELS, remedy_for, remedy_for_array_function
-from shaderad.frontend import constructors, derivatives, math_functions, user_functions
+from shaderad.frontend import (
+    constructors,
+    derivatives,
+    math_functions,
+    textures,
+    user_functions,
+)
 from shaderad.frontend.attributes import length
 from shaderad.frontend.body import BodyReader
 from shaderad.frontend.conversions import element_count, expr
@@ -33,6 +39,7 @@ from shaderad.language.values import (
     Host,
     PythonNumber,
     Sequence,
+    TextureMethod,
     Value,
     describe,
 )
@@ -49,6 +56,8 @@ def call(body: BodyReader, node: ast.Call) -> Value:
     callee = body.value(node.func)
     if isinstance(callee, BoundMethod):
         return user_functions.call(body, callee.function, node, callee.owner)
+    if isinstance(callee, TextureMethod):
+        return textures.call(body, callee, node)
     if isinstance(callee, Derivative):
         return derivatives.call_forward(body, callee, node)
     if isinstance(callee, Host):

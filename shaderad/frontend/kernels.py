@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from shaderad.diagnostics import Span
 from shaderad.frontend import expressions, statements
@@ -10,11 +11,31 @@ from shaderad.frontend.body import BodyReader, Readers, Scope, Unit
 from shaderad.frontend.user_functions import ConstSlot, Slot, constant_of, specialise
 from shaderad.ir.nodes import Buffer, Kernel, Uniform, Var
 from shaderad.ir.pointers import POINTED, comes_apart, pointers_in, with_targets
-from shaderad.ir.types import INT, Access, BufferType, Pointer, Struct, Type
+from shaderad.ir.types import (
+    INT,
+    SETTINGS,
+    SIZE,
+    UINT,
+    Access,
+    BufferType,
+    Pointer,
+    SamplerType,
+    Struct,
+    TextureType,
+    Type,
+    Vector,
+)
 from shaderad.language.annotations import ConstType, IndexType
 from shaderad.language.host import PythonFunction, Standalone, UserFunction
 from shaderad.language.signatures import kernel_signature, signature_of
-from shaderad.language.values import ArrayRef, Captures, StructRef, Value
+from shaderad.language.values import (
+    ArrayRef,
+    Captures,
+    SamplerRef,
+    StructRef,
+    TextureRef,
+    Value,
+)
 
 _READERS = Readers(expression=expressions.read, block=statements.read_block)
 
@@ -62,8 +83,16 @@ class _ParameterBinder:
 
     def bind(self, name: str, path: tuple[str, ...], t: Type, span: Span) -> Value:
         """The value of a parameter, or of the part of it at `path`."""
+        if isinstance(t, TextureType):
+            self._add_buffer(name, path, t, span)
+            size = self._uniform(f"{name}_{SIZE}", (*path, SIZE), Vector(INT, 4), span)
+            return TextureRef(ArrayRef(name, t), size)
+        if isinstance(t, SamplerType):
+            self._add_buffer(name, path, t, span)
+            settings = self._uniform(f"{name}_{SETTINGS}", (*path, SETTINGS), UINT, span)
+            return SamplerRef(name, settings)
         if isinstance(t, BufferType):
-            t = BufferType(t.access, self._with_targets(t.element, path), t.rank)
+            t = replace(t, element=self._with_targets(t.element, path))
             self._add_buffer(name, path, t, span)
             self._add_targets(t.element, path, span)
             return ArrayRef(name, t)
@@ -76,6 +105,13 @@ class _ParameterBinder:
         if isinstance(t, Pointer):
             t = self._with_targets(t, path)
             self._add_targets(t, path, span)
+        return self._add_uniform(name, path, t, span)
+
+    def _uniform(self, name: str, path: tuple[str, ...], t: Type, span: Span) -> Var:
+        """A number that the host finds in an argument."""
+        return self._add_uniform(self._scope.reserve(name), path, t, span)
+
+    def _add_uniform(self, name: str, path: tuple[str, ...], t: Type, span: Span) -> Var:
         self.uniforms.append(Uniform(name=name, path=path, type=t, span=span))
         return Var(type=t, name=name)
 

@@ -17,12 +17,19 @@ from shaderad.frontend.operators import as_number, typed_constant
 from shaderad.ir.nodes import Call, Const, Expr, Function, Parameter, Var
 from shaderad.ir.pointers import holds_pointers, pointers_in, reaches_floats, without_targets
 from shaderad.ir.types import (
+    INT,
+    SETTINGS,
+    SIZE,
+    UINT,
     VOID,
     Access,
     BufferType,
     Pair,
+    SamplerType,
     Struct,
+    TextureType,
     Type,
+    Vector,
     Void,
     is_differentiable,
     tangent,
@@ -34,7 +41,9 @@ from shaderad.language.values import (
     ArrayRef,
     EnumMember,
     PythonNumber,
+    SamplerRef,
     StructRef,
+    TextureRef,
     Value,
     describe,
     known_number,
@@ -60,7 +69,15 @@ class StructSlot:
     part: str = ""
 
 
-Slot = Type | ConstSlot | ArrayRef | StructSlot
+@dataclass(frozen=True)
+class ResourceSlot:
+    """A texture or sampler by its buffer; the number that goes with it stays a parameter."""
+
+    type: TextureType | SamplerType
+    buffer: str
+
+
+Slot = Type | ConstSlot | ArrayRef | ResourceSlot | StructSlot
 """The type of a parameter that stays one, a constant, an array, or a struct of these."""
 
 
@@ -112,6 +129,14 @@ def slot_for(wanted: Type, value: Value, span: Span) -> Slot:
             raise error("SR0319", span, found=describe(value))
         constant = _fitted(number, wanted, span)
         return ConstSlot(constant, repr(constant.value))
+    if isinstance(wanted, TextureType):
+        if not isinstance(value, TextureRef) or value.type != wanted:
+            raise _unfit(value, wanted, span)
+        return ResourceSlot(wanted, value.texels.buffer)
+    if isinstance(wanted, SamplerType):
+        if not isinstance(value, SamplerRef):
+            raise _unfit(value, wanted, span)
+        return ResourceSlot(wanted, value.buffer)
     if isinstance(wanted, BufferType):
         if not isinstance(value, ArrayRef) or value.part == "d" or (
             without_targets(value.type) != wanted
@@ -130,7 +155,7 @@ def slot_for(wanted: Type, value: Value, span: Span) -> Slot:
 
 
 def _unfit(value: Value, wanted: Type, span: Span) -> Exception:
-    found = f"`{value.type}`" if isinstance(value, ArrayRef) else describe(value)
+    found = f"`{value.type}`" if isinstance(value, ArrayRef | TextureRef) else describe(value)
     return error("SR0303", span, found=found, wanted=wanted,
                  help=f"pass a parameter that is annotated `{wanted}`")  # fmt: skip
 
@@ -143,6 +168,8 @@ def _instantiate(slot: Slot, name: str, scope: Scope) -> tuple[Value, list[Param
         return slot.value, []
     if isinstance(slot, ArrayRef):
         return slot, []
+    if isinstance(slot, ResourceSlot):
+        return _resource(slot, name, scope)
     parts: list[tuple[str, Value]] = []
     parameters: list[Parameter] = []
     for field_name, field_slot in slot.fields:
@@ -152,10 +179,23 @@ def _instantiate(slot: Slot, name: str, scope: Scope) -> tuple[Value, list[Param
     return StructRef(slot.type, tuple(parts), slot.part), parameters
 
 
+def _resource(slot: ResourceSlot, name: str, scope: Scope) -> tuple[Value, list[Parameter]]:
+    if isinstance(slot.type, TextureType):
+        size = Var(type=Vector(INT, 4), name=scope.reserve(f"{name}_{SIZE}"))
+        texture = TextureRef(ArrayRef(slot.buffer, slot.type), size)
+        return texture, [Parameter(name=size.name, type=size.type)]
+    settings = Var(type=UINT, name=scope.reserve(f"{name}_{SETTINGS}"))
+    return SamplerRef(slot.buffer, settings), [Parameter(name=settings.name, type=UINT)]
+
+
 def flatten(slot: Slot, value: Value, span: Span) -> list[Expr]:
     """The argument as values for the IR parameters of `_instantiate`."""
     if isinstance(slot, Type):
         return [coerce(value, slot, span)]
+    if isinstance(value, TextureRef):
+        return [value.size]
+    if isinstance(value, SamplerRef):
+        return [value.settings]
     if isinstance(slot, StructSlot) and isinstance(value, StructRef):
         parts = dict(value.parts)
         return [e for name, inner in slot.fields for e in flatten(inner, parts[name], span)]
@@ -312,6 +352,9 @@ def _check_arrays(derivative: DerivativeFunction, name: str, t: Type) -> None:
     if isinstance(t, Struct):
         for field, inner in t.fields:
             _check_arrays(derivative, f"{name}.{field}", inner)
+    if isinstance(t, TextureType):
+        raise error("SR0251", derivative.def_span, texture=name, type=t,
+                    primal=derivative.primal.shown_name)  # fmt: skip
     is_array = isinstance(t, BufferType) and is_differentiable(t)
     is_written = isinstance(t, BufferType) and is_array and t.access is not Access.IN
     has_targets = any(reaches_floats(p) for _, p in pointers_in(t, (name,)))

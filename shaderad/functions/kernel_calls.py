@@ -42,12 +42,15 @@ def traced_call(call: CallArguments) -> Any:
     """The written arrays, as a call outside of a trace returns them.
 
     Raises:
-        LanguageError: SR0343 inside of `sad.map`, SR0266 for a kernel that does nothing but print.
+        LanguageError: SR0343 inside of `sad.map`, SR0266 for a kernel that does nothing but print,
+            SR0267 for one that reads textures.
         ShapeError: SR0330, SR0368 to SR0377, where an argument does not fit its parameter.
     """
     function = call.function
     kernel = function.specialise({name: call.given[name] for name in function.signature.constants})
     facts = KernelFacts(kernel)
+    if facts.resources:
+        raise error("SR0267", user_span(), kernel=kernel.name)
     bounds, checks = checked_options(function, call.options)
     if tracing().batch:
         raise error("SR0343", user_span(), name=kernel.name,

@@ -233,6 +233,7 @@ _EVALUATE: dict[type[nodes.Expr], Callable[[CallFrame, Any, Rows], Value]] = {
         cell(parts(evaluate(f, e.pointer, rows))["count"]).data.astype(np.int32)
     ),
     nodes.Call: _call,
+    nodes.TextureCall: _call,
     nodes.ForwardDiff: _forward_diff,
     nodes.MakePair: lambda f, e, rows: {
         "p": evaluate(f, e.primal, rows),

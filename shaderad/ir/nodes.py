@@ -8,6 +8,7 @@ Semantics are those of Python, and each docstring holds on every target.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import Enum
 
 from shaderad.diagnostics import NO_SPAN, Span
 from shaderad.ir.ops import Op
@@ -224,6 +225,29 @@ class ForwardDiff(Expr):
 
     function: Function
     args: tuple[Expr, ...]
+
+
+class TextureRead(Enum):
+    """The ways in which a texture unit reads a texture."""
+
+    __hash__ = object.__hash__
+    BASE = "base"  # at a place, on level 0
+    LEVEL = "level"  # at a place, on a level
+    STEPS = "steps"  # at a place, on the level of its steps to the right and down
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextureCall(Call):
+    """A call whose value the device's texture unit computes.
+
+    The value is that of the function, up to the unit's precision; the derivatives are those of the
+    function, which reads texels. It takes the texture's size and the sampler's settings first.
+    """
+
+    read: TextureRead
+    texture: str
+    sampler: str
+    """The names of their buffers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -498,8 +522,8 @@ class Chooser(Function):
 
 @dataclass(frozen=True, kw_only=True)
 class Buffer:
-    """An array that the kernel binds: a parameter, an array field of a struct parameter, or the
-    pool of elements behind all pointers of one path.
+    """An array, texture or sampler that the kernel binds: a parameter, a field of a struct
+    parameter, or the pool of elements behind all pointers of one path.
     """
 
     name: str
@@ -583,6 +607,6 @@ class Kernel:
         return next(b for b in self.buffers if b.name == name)
 
 
-EXPRESSIONS = tuple(Expr.__subclasses__())
+EXPRESSIONS = (*Expr.__subclasses__(), TextureCall)
 STATEMENTS = tuple(Stmt.__subclasses__())
 """The nodes above, for tables with a row for each."""

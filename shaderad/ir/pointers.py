@@ -9,6 +9,7 @@ count; its pool is read, and receives gradients, like any In array.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from shaderad.ir.types import BufferType, Pair, Pointer, Struct, Tuple, Type, is_differentiable
 
@@ -72,7 +73,7 @@ def without_targets(t: Type) -> Type:
     if isinstance(t, Pair):
         return Pair(without_targets(t.primal))
     if isinstance(t, BufferType):
-        return BufferType(t.access, without_targets(t.element), t.rank)
+        return replace(t, element=without_targets(t.element))
     if isinstance(t, Tuple):
         return Tuple(tuple(map(without_targets, t.elements)))
     if isinstance(t, Struct) and holds_pointers(t):

@@ -175,6 +175,7 @@ _EXPRESSIONS: dict[type[ir.Expr], Callable[[Any], str]] = {
     ir.TeamLane: lambda e: f"lane of {e.size}",
     ir.OfTeam: lambda e: f"{expression_text(e.value)} of lane {e.lane} of {e.size}",
     ir.Call: lambda e: f"{e.function.name}({_list(e.args)})",
+    ir.TextureCall: lambda e: f"{e.texture}.{e.read.value}({e.sampler}, {_list(e.args[2:])})",
     ir.ForwardDiff: lambda e: f"fwd_diff({e.function.name})({_list(e.args)})",
     ir.MakePair: lambda e: f"pair({_list((e.primal, e.derivative))})",
     ir.PairPart: lambda e: f"{expression_text(e.value)}.{e.part}",

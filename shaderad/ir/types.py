@@ -192,6 +192,58 @@ class BufferType(Type):
         return f"{self.access.value}[{self.element}{rank}]"
 
 
+WRAPS = ("repeat", "clamp", "mirror")
+"""Ways in which a texture goes on beyond its edge."""
+LINEAR, MIXES_LEVELS = 1 << 6, 1 << 7
+"""Bits of a sampler's settings: between texels, and between levels; else it takes the nearest."""
+SIZE, SETTINGS = "size", "settings"
+"""In the path of a uniform: the number that the host finds in a texture or sampler."""
+
+
+class Dimension(Enum):
+    """The arrangement of a texture's texels; the value is the ending of its Python spelling."""
+
+    __hash__ = object.__hash__
+    LINE = "1D"
+    PLANE = "2D"
+    VOLUME = "3D"
+    CUBE = "Cube"
+
+    @property
+    def axes(self) -> int:
+        """Axes of a level, of which the faces of a cube are the first."""
+        return {Dimension.LINE: 1, Dimension.PLANE: 2}.get(self, 3)
+
+
+@dataclass(frozen=True)
+class TextureType(BufferType):
+    """A texture: ``sad.Texture2D[float4]``.
+
+    As an array it has one axis: the texels of all levels, level after level, each row-major over
+    (depth or face, rows, columns). So its gradient is an array, and a derivative reads the texels
+    that the device's filter reads. A uniform has its size, an ``int4``: texels along x, y and z on
+    level 0, 1 where there is no such axis, 6 for the faces of a cube; levels.
+    """
+
+    dimension: Dimension = Dimension.PLANE
+
+    def __str__(self) -> str:
+        return f"Texture{self.dimension.value}[{self.element}]"
+
+
+@dataclass(frozen=True)
+class SamplerType(BufferType):
+    """``sad.Sampler``: how a texture is filtered, and what lies beyond its edges.
+
+    As an array it is empty. A uniform has its settings in a ``uint``, by which derivatives compute
+    the filter: two bits an axis with the number in `WRAPS`, x first, then `LINEAR` and
+    `MIXES_LEVELS`.
+    """
+
+    def __str__(self) -> str:
+        return "Sampler"
+
+
 @dataclass(frozen=True)
 class Void(Type):
     """The result type of a function that returns nothing."""
@@ -203,6 +255,7 @@ class Void(Type):
 FLOAT, HALF, DOUBLE = Scalar(Kind.FLOAT), Scalar(Kind.HALF), Scalar(Kind.DOUBLE)
 INT, UINT, BOOL = Scalar(Kind.INT), Scalar(Kind.UINT), Scalar(Kind.BOOL)
 VOID = Void()
+SAMPLER = SamplerType(Access.IN, UINT)
 
 
 def is_float(t: Type) -> bool:

@@ -20,7 +20,7 @@ from shaderad.diagnostics import Error, Span, UnknownNameError, counted, error
 from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.ir import types as ir
 from shaderad.ir.pointers import holds_pointers, reaches_floats
-from shaderad.ir.types import Kind, Scalar
+from shaderad.ir.types import Access, Kind, Scalar
 from shaderad.language.intrinsics import is_device_array
 
 __all__ = [
@@ -34,6 +34,11 @@ __all__ = [
     "Min",
     "Out",
     "Pointer",
+    "Sampler",
+    "Texture1D",
+    "Texture2D",
+    "Texture3D",
+    "TextureCube",
 ]
 
 NUMPY_BY_KIND: dict[Kind, type[np.generic]] = {
@@ -157,6 +162,14 @@ class IndexMark:
 
 
 @dataclass(frozen=True)
+class SamplerMark:
+    """``sad.Sampler``: the annotation of what `sad.sampler` makes."""
+
+    def __repr__(self) -> str:
+        return "shaderad.Sampler"
+
+
+@dataclass(frozen=True)
 class ConstType(ir.Type):
     """A resolved ``sad.Const[T]``; never part of the IR."""
 
@@ -177,9 +190,15 @@ class IndexType(ir.Type):
 
 
 Index = IndexMark()
+Sampler = SamplerMark()
 In, Out, Add, Min, Max = (AnnotationForm(access.value) for access in ir.ANNOTATED)
 Const, LocalArray, DifferentialPair, Pointer = map(
     AnnotationForm, ("Const", "LocalArray", "DifferentialPair", "Pointer")
+)
+
+
+Texture1D, Texture2D, Texture3D, TextureCube = (
+    AnnotationForm(f"Texture{dimension.value}") for dimension in ir.Dimension
 )
 
 
@@ -202,6 +221,7 @@ BUILTIN_TYPES: Mapping[type, Scalar] = types.MappingProxyType(
 )
 """The IR types of Python's own types."""
 _ACCESS = {access.value: access for access in ir.ANNOTATED}
+_DIMENSIONS = {f"Texture{dimension.value}": dimension for dimension in ir.Dimension}
 STRUCT_ATTRIBUTE = "__shaderad_struct__"
 
 
@@ -276,6 +296,8 @@ class _Resolver:
             return ir.VOID
         if isinstance(annotation, IndexMark):
             return IndexType()
+        if isinstance(annotation, SamplerMark):
+            return ir.SAMPLER
         if isinstance(annotation, types.GenericAlias) and annotation.__origin__ is tuple:
             return ir.Tuple(tuple(map(self.resolve, annotation.__args__)))
         if isinstance(annotation, Subscripted):
@@ -335,6 +357,8 @@ class _Resolver:
             raise self._error(annotation, "a size is a positive whole number")
         size = int(cast("int", size))
         if form == DifferentialPair:
+            if isinstance(inner, ir.TextureType):
+                raise self._error(annotation, _NO_PAIR)
             if not reaches_floats(inner) or isinstance(inner, ir.Pair):
                 raise self._error(annotation, f"`{inner}` holds no float")
             return ir.Pair(inner)
@@ -345,9 +369,14 @@ class _Resolver:
             return ir.LocalArray(inner, size)
         if form == Pointer:
             return ir.Pointer(inner)
+        if form.name in _DIMENSIONS:
+            return ir.TextureType(Access.IN, inner, dimension=_DIMENSIONS[form.name])
         return ir.BufferType(_ACCESS[form.name], inner, size)
 
 
+TEXELS = (ir.FLOAT, ir.Vector(ir.FLOAT, 2), ir.Vector(ir.FLOAT, 4))
+"""The types of texels in kernels: formats have these channels, and bytes are read as floats."""
+_NO_PAIR = "write the derivative for the texels, `sad.DifferentialPair[sad.In[float4]]`"
 _WRONG_COUNT = "wrong number of entries in `[]`"
 _POINTERS = "pointers lie in structs, and those behind `sad.Pointer`, in `sad.In` or in a parameter"
 
@@ -365,6 +394,8 @@ def _why_no_element(form: AnnotationForm, t: ir.Type, size: int) -> str:
             return "arrays of structs that hold pointers have one axis"
     if isinstance(t, ir.LocalArray) and form != LocalArray:
         return "give the array one more axis, or put the local array in a struct"
+    if form.name in _DIMENSIONS and t not in TEXELS:
+        return f"texels are {', '.join(f'`{texel}`' for texel in TEXELS)}"
     if form in (Min, Max) and (ir.scalar_of(t) is None or ir.is_bool(t)):
         return "Min and Max take numbers and vectors"
     return ""

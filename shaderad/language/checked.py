@@ -20,6 +20,11 @@ __all__ = [
     "Min",
     "Out",
     "Pointer",
+    "Sampler",
+    "Texture1D",
+    "Texture2D",
+    "Texture3D",
+    "TextureCube",
     "bool2",
     "bool3",
     "bool4",
@@ -107,6 +112,11 @@ Const = KernelValue
 LocalArray = KernelValue
 DifferentialPair = KernelValue
 Pointer = KernelValue
+Sampler = KernelValue
+Texture1D = KernelValue
+Texture2D = KernelValue
+Texture3D = KernelValue
+TextureCube = KernelValue
 
 uint = KernelValue
 half = KernelValue

@@ -20,7 +20,7 @@ import numpy as np
 
 from shaderad.diagnostics import Span, error
 from shaderad.ir.nodes import NO_SPAN, Expr, Load
-from shaderad.ir.types import BufferType, Struct
+from shaderad.ir.types import BufferType, Struct, TextureType
 
 if TYPE_CHECKING:
     from shaderad.language.host import UserFunction
@@ -77,6 +77,35 @@ class ArrayRef:
 
 
 @dataclass(frozen=True)
+class TextureRef:
+    """A texture parameter: its texels as an array, and its size, as `TextureType` says."""
+
+    texels: ArrayRef
+    size: Expr
+
+    @property
+    def type(self) -> TextureType:
+        assert isinstance(self.texels.type, TextureType)
+        return self.texels.type
+
+
+@dataclass(frozen=True)
+class SamplerRef:
+    """A sampler parameter, and its settings, as `SamplerType` says."""
+
+    buffer: str
+    settings: Expr
+
+
+@dataclass(frozen=True)
+class TextureMethod:
+    """``texture.sample`` before its call."""
+
+    owner: TextureRef
+    name: str
+
+
+@dataclass(frozen=True)
 class StructRef:
     """A struct parameter that holds arrays, as the values of its fields."""
 
@@ -127,7 +156,18 @@ class Twin:
 
 
 Value = (
-    Expr | PythonNumber | Sequence | Host | ArrayRef | StructRef | BoundMethod | Derivative | Twin
+    Expr
+    | PythonNumber
+    | Sequence
+    | Host
+    | ArrayRef
+    | TextureRef
+    | SamplerRef
+    | TextureMethod
+    | StructRef
+    | BoundMethod
+    | Derivative
+    | Twin
 )
 
 
@@ -141,6 +181,10 @@ def describe(value: Value) -> str:
         return "a tuple"
     if isinstance(value, ArrayRef):
         return f"the array `{value.buffer}`"
+    if isinstance(value, TextureRef):
+        return f"the texture `{value.texels.buffer}`"
+    if isinstance(value, SamplerRef):
+        return f"the sampler `{value.buffer}`"
     if isinstance(value, StructRef):
         return f"the struct `{value.type}`, which holds arrays"
     if isinstance(value, Host):

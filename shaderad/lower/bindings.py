@@ -54,6 +54,8 @@ class Role(Enum):
     __hash__ = object.__hash__
 
     INPUT = "input"  # an In array
+    SAMPLED = "sampled"  # a texture as a sampler reads it
+    SAMPLER = "sampler"
     UNIFORM = "uniform"  # a uniform that is a 0-d device array
     OUTPUT = "output"  # an Out, Add, Min or Max array, written
     RESULT = "result"  # a Min or Max array, result of the primal, read
@@ -96,6 +98,8 @@ class RoleRow:
 
 ROLES: dict[Role, RoleRow] = {
     Role.INPUT: RoleRow(is_read=True, tag="read"),
+    Role.SAMPLED: RoleRow(is_read=True, has_offset=False),
+    Role.SAMPLER: RoleRow(is_read=True, has_offset=False),
     Role.UNIFORM: RoleRow(is_read=True, tag="uniform", has_offset=False),
     Role.OUTPUT: RoleRow(tag="store", has_offset=False),
     Role.RESULT: RoleRow(is_read=True, suffix="_result"),
@@ -129,6 +133,8 @@ ROLES: dict[Role, RoleRow] = {
     Role.PRINT: RoleRow(),
 }
 """A row for each role."""
+RESOURCE_ROLES = (Role.INPUT, Role.SAMPLED, Role.SAMPLER)
+"""The roles in which textures and samplers are bound themselves, which take no bytes."""
 check_rows(ROLES, Role)
 
 

@@ -376,6 +376,7 @@ _PUSH: dict[type[Expr], Callable[[Any, list[Any]], Expr | None]] = {
     nodes.Cast: lambda e, dots: c.convert(e.type, dots[0]),
     nodes.Conditional: _push_conditional,
     nodes.Call: _push_call,
+    nodes.TextureCall: _push_call,
     nodes.Bitcast: lambda e, dots: None,
     nodes.Detach: lambda e, dots: None,
 }
@@ -388,4 +389,5 @@ _PULL: dict[type[Expr], Callable[[Any, Expr], Bars]] = {
     nodes.Splat: lambda e, bar: {0: c.summed(bar)},
     nodes.Cast: lambda e, bar: {0: c.convert(e.value.type, bar)},
     nodes.Call: pull_call,
+    nodes.TextureCall: pull_call,
 }

@@ -14,6 +14,7 @@ import numpy as np
 
 from shaderad.compiler.artifact import Binding, TextureView
 from shaderad.diagnostics import error
+from shaderad.ir.types import LINEAR, MIXES_LEVELS, WRAPS
 from shaderad.runtime.capabilities import Capabilities, check_bytes
 from shaderad.runtime.texture_formats import TextureFormat
 
@@ -108,6 +109,8 @@ class DeviceTexture:
     """
 
     __slots__ = ("__weakref__", "layout", "native", "native_by_view", "serial")
+    byte_count = 0
+    """Of what the limit of bindings counts."""
 
     def __init__(
         self,
@@ -133,6 +136,12 @@ class SamplerSettings:
     mip_filter: Filter
     """Between levels."""
 
+    @property
+    def word(self) -> int:
+        """The settings in one number, as `ir.types.SamplerType` says."""
+        word = LINEAR * (self.filter == "linear") + MIXES_LEVELS * (self.mip_filter == "linear")
+        return word + sum(WRAPS.index(way) << 2 * axis for axis, way in enumerate(self.wrap))
+
 
 @dataclass(frozen=True, slots=True)
 class DeviceSampler:
@@ -142,6 +151,7 @@ class DeviceSampler:
     native: Any
     """`wgpu.GPUSampler` or `slangpy.Sampler`."""
     serial: int
+    byte_count = 0
 
 
 def check_layout(capabilities: Capabilities, layout: TextureLayout) -> None:

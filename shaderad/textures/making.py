@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from contextvars import Context
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
@@ -39,7 +38,7 @@ from shaderad.runtime.textures import (
     TextureLayout,
     full_level_count,
 )
-from shaderad.textures.mips import levels_of, pulled_to_texels
+from shaderad.textures.mips import MadeMips, levels_of
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable
@@ -105,8 +104,8 @@ def texture(
         contents += Context().run(_made, contents[0], layout, device)
     for level, content in enumerate(contents):
         device.runtime.write_texture(resource, level, content.data)
-    pull_mips = partial(pulled_to_texels, is_cube=layout.is_cube) if mips else None
-    return Texture(device, resource, pull_mips)
+    made = MadeMips(layout.level_count, layout.is_cube) if mips else None
+    return Texture(device, resource, made)
 
 
 def _known(name: str, word: Any, known: Container[str]) -> Any:

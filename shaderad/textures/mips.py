@@ -6,6 +6,7 @@ Source: Williams, *Pyramidal parametrics*, SIGGRAPH 1983.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from shaderad.arrays.arrays import Array
@@ -34,14 +35,25 @@ def levels_of(texels: Any, level_count: int, *, is_cube: bool) -> list[Any]:
     return levels
 
 
-def pulled_to_texels(by_levels: Sequence[Array], *, is_cube: bool) -> Array:
-    """The pullback of `levels_of`: gradients by all levels -> the gradient by the texels."""
+@dataclass(frozen=True)
+class MadeMips:
+    """The levels of a texture, made by `levels_of`."""
 
-    def chain(texels: Any) -> Any:
-        levels = levels_of(texels, len(by_levels), is_cube=is_cube)
-        return [reshape(x, bar.shape) for x, bar in zip(levels, by_levels, strict=True)]
+    level_count: int
+    is_cube: bool
 
-    # A chain is linear: its pullback does not depend on the texels.
-    start = by_levels[0]
-    _, pullback = vjp(chain, zeros(start.shape, dtype=start.dtype))
-    return pullback(list(by_levels))[0]
+    def levels(self, texels: Array) -> list[Array]:
+        """All levels, of three axes."""
+        return levels_of(texels, self.level_count, is_cube=self.is_cube)
+
+    def pulled(self, by_levels: Sequence[Array]) -> Array:
+        """Gradients by all levels -> the gradient by level 0."""
+
+        def chain(texels: Any) -> Any:
+            pairs = zip(self.levels(texels), by_levels, strict=True)
+            return [reshape(x, bar.shape) for x, bar in pairs]
+
+        # A chain is linear: its pullback does not depend on the texels.
+        start = by_levels[0]
+        _, pullback = vjp(chain, zeros(start.shape, dtype=start.dtype))
+        return pullback(list(by_levels))[0]

@@ -37,7 +37,6 @@ def test_only_levels_that_we_make_have_a_pullback(device: sad.Device) -> None:
     assert sad.texture(pixels(4, 4), mips=True).mips_are_made
     for image in (pixels(4, 4), [pixels(4, 4), pixels(2, 2)]):
         assert not sad.texture(image).mips_are_made
-        assert sad.texture(image).pull_mips is None
 
 
 def test_a_level_that_is_not_there_is_refused(device: sad.Device) -> None:

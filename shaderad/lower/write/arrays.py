@@ -6,18 +6,20 @@ the cotangents and the tangents.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from shaderad.bodies.reaches import Reach
-from shaderad.compiler.artifact import Binding, BindingAccess
+from shaderad.compiler.artifact import Binding, BindingAccess, TextureView
 from shaderad.diagnostics import error
 from shaderad.ir.nodes import Accumulate, Buffer
 from shaderad.ir.types import (
     UINT,
     Access,
+    Dimension,
     Kind,
     Matrix,
+    TextureType,
     Type,
     Vector,
     byte_count,
@@ -48,7 +50,7 @@ SUMS_OF_SCRATCH = "Sums"
 
 
 class SlangBuffer:
-    """The Slang types of bound buffers of words."""
+    """The Slang types of bound buffers of words, and of samplers."""
 
     READ = "StructuredBuffer<uint>"
     READ_HALF = "StructuredBuffer<half>"
@@ -57,6 +59,17 @@ class SlangBuffer:
     FLOATS = "RWStructuredBuffer<Atomic<float>>"
     WORDS = "RWStructuredBuffer<Atomic<uint>>"
     GROUP = "groupshared uint"
+    SAMPLER = "SamplerState"
+
+
+_VIEWS = {
+    "Texture1D": TextureView.LINE,
+    "Texture2D": TextureView.PLANE,
+    "Texture2DArray": TextureView.PLANES,
+    "Texture3D": TextureView.VOLUME,
+    "TextureCube": TextureView.CUBE,
+}
+"""The Slang types of textures without their texels, and how hosts bind them."""
 
 
 @dataclass
@@ -72,6 +85,11 @@ class _BoundArray:
     width: int = 1
     """Words of one load."""
     reach: Reach | None = None
+
+    @property
+    def is_of_unit(self) -> bool:
+        """True for textures and samplers, which are no buffers."""
+        return self.slang_type.startswith(("Texture", SlangBuffer.SAMPLER))
 
 
 class Arrays:
@@ -98,6 +116,8 @@ class Arrays:
         """The arrays whose tags report indices out of range."""
         self.stored_gradients: set[str] = set()
         """The arrays to whose gradients a custom derivative stores."""
+        self._filtered_names: set[str] = set()
+        """The resources that are read through samplers."""
         self.reaches: dict[str, Reach | None] = {}
         """By array of a windowed module: the elements that a window accesses."""
 
@@ -127,6 +147,25 @@ class Arrays:
         suffix = f"_{axis}" if rank > 1 else ""
         word = Word(WordKind.SHAPE, buffer, axis)
         return self._module.word(word, f"{buffer}_length{suffix}")
+
+    def filtered(self, texture: str, sampler: str) -> tuple[str, str]:
+        """The names of a texture and a sampler that are used together."""
+        t = self._module.kernel.buffer(texture).type
+        assert isinstance(t, TextureType)
+        is_cube = t.dimension is Dimension.CUBE
+        if is_cube:
+            self.need(Role.SAMPLED, texture, t.element, f"TextureCube<{t.element}>")
+        else:
+            self.tag(texture)
+        self.need(Role.SAMPLER, sampler, UINT, SlangBuffer.SAMPLER)
+        name = self.resource_name(Role.SAMPLED if is_cube else Role.INPUT, texture)
+        self._filtered_names.add(name)
+        return name, self.resource_name(Role.SAMPLER, sampler)
+
+    def resource_name(self, role: Role, name: str) -> str:
+        """The name of a texture or sampler."""
+        ending = {Role.SAMPLED: "cube", Role.SAMPLER: "sampler"}.get(role, "texture")
+        return self._module.names.make(f"{name}_{ending}", ("resource", role, name))
 
     # -- requests of entry points ---------------------------------------------------------------
 
@@ -219,7 +258,10 @@ class Arrays:
         """
         for b in self.tagged():
             if b.access is Access.IN:
-                self.need_elements(Role.INPUT, b.name, b.type.element)
+                if isinstance(b.type, TextureType):
+                    self.need(Role.INPUT, b.name, b.type.element, texture_type(b.type))
+                else:
+                    self.need_elements(Role.INPUT, b.name, b.type.element)
                 if self._module.mode is Mode.BACKWARD and b.name in is_summed:
                     self.need_gradient(b.name, b.type.element, is_summed=is_summed[b.name])
             elif b.access in (Access.MIN, Access.MAX):
@@ -295,7 +337,8 @@ class Arrays:
         Raises:
             CompileError, DerivativeError: SR0507, SR0417, more buffers than the device binds.
         """
-        piece, needs = Piece(), [n for n in self._needs.values() if n.role is not Role.GROUP]
+        piece = Piece()
+        needs = [n for n in self._needs.values() if n.role is not Role.GROUP and not n.is_of_unit]
         own_count = int(self.uses_report) + int(self.uses_print)
         limit = self._module.variant.storage_buffer_limit
         arenas: set[Role] = set()
@@ -311,6 +354,8 @@ class Arrays:
         for key, need in self._needs.items():
             if need.role is Role.GROUP:
                 self._place[key] = self._in_group(piece, need), ""
+            elif need.is_of_unit:
+                self._declare_members(piece, self.resource_name(need.role, need.name), [need])
             else:
                 self._place[key] = self._bound(piece, need, is_arena=need.role in arenas)
         if self.uses_report:
@@ -387,13 +432,30 @@ class Arrays:
     def _declare(self, piece: Piece, name: str, slang_type: str) -> int:
         """Declares a buffer in the next slot, after the constant buffer's; returns the slot."""
         slot = self._module.variant.first_binding + 1 + len(self.bindings)
-        is_written = slang_type.startswith("RW")
-        binding = Binding(slot, name, BindingAccess.WRITE if is_written else BindingAccess.READ)
+        binding = _binding(slot, name, slang_type)
+        if name in self._filtered_names:
+            binding = replace(binding, is_filtered=True)
         self._module.declare(piece, binding, f"{slang_type} {name}")
         self.bindings.append(binding)
         if "half" in slang_type:
             self._module.features.add("half")
         return slot
+
+
+def texture_type(t: TextureType) -> str:
+    """The Slang type by which texels of a texture are read one by one."""
+    name = "2DArray" if t.dimension is Dimension.CUBE else t.dimension.value
+    return f"Texture{name}<{t.element}>"
+
+
+def _binding(slot: int, name: str, slang_type: str) -> Binding:
+    if slang_type == SlangBuffer.SAMPLER:
+        return Binding(slot, name, BindingAccess.SAMPLER)
+    view = _VIEWS.get(slang_type.partition("<")[0])
+    if view is not None:
+        return Binding(slot, name, BindingAccess.TEXTURE, view)
+    is_written = slang_type.startswith("RW")
+    return Binding(slot, name, BindingAccess.WRITE if is_written else BindingAccess.READ)
 
 
 def scratch_role(access: Access, *, is_sum: bool) -> Role:

@@ -17,6 +17,7 @@ from shaderad.ir.types import (
     LocalArray,
     Matrix,
     Scalar,
+    TextureType,
     Type,
     Vector,
     is_float,
@@ -191,9 +192,18 @@ class ExpressionWriter:
     def load(self, e: nodes.Load) -> str:
         index = self.checked_index(e.buffer, e.indices, e.span)
         tag = self.module.arrays.tag(e.buffer)
+        if isinstance(self.module.kernel.buffer(e.buffer).type, TextureType):
+            return f"{tag}.texel({index})"
         element = self.module.types.spell(e.type)
         read = "readInside" if self._is_there(e.indices[0]) else "read"
         return f"{read}<{element}, {tag}>({index})"
+
+    def filtered(self, e: nodes.TextureCall) -> str:
+        """The read of a texture by its unit."""
+        texture, sampler = self.module.arrays.filtered(e.texture, e.sampler)
+        method = "SampleGrad" if e.read is nodes.TextureRead.STEPS else "SampleLevel"
+        level = ", 0.0" if e.read is nodes.TextureRead.BASE else ""
+        return f"{texture}.{method}({sampler}, {self.arguments(e.args[2:])}{level})"
 
     def _is_there(self, index: nodes.Expr) -> bool:
         """True if an access with this first index needs no check."""
@@ -279,6 +289,7 @@ _PRIMARIES: dict[type[nodes.Expr], Callable[[ExpressionWriter, Any], str]] = {
     nodes.Load: ExpressionWriter.load,
     nodes.TeamLane: lambda w, e: w.in_team(f"teamLane({e.size})"),
     nodes.OfTeam: lambda w, e: w.in_team(f"ofTeam({w.text(e.value)}, {e.lane}, {e.size})"),
+    nodes.TextureCall: ExpressionWriter.filtered,
     nodes.Call: lambda w, e: f"{w.module.function(e.function)}({w.arguments(e.args)})",
     AlreadyRead: ExpressionWriter.already_read,
     AtRunTime: ExpressionWriter.at_run_time,

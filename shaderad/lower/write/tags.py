@@ -10,7 +10,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from shaderad.ir.nodes import Buffer
-from shaderad.ir.types import Access, Kind, Type, is_differentiable, scalars, word_bytes
+from shaderad.ir.types import (
+    SIZE,
+    Access,
+    Dimension,
+    Kind,
+    TextureType,
+    Type,
+    is_differentiable,
+    scalars,
+    word_bytes,
+)
 from shaderad.lower.bindings import ROLES, Mode, Role, Word, WordKind
 from shaderad.lower.write.arrays import SUMS_OF_SCRATCH, SlangBuffer, scratch_role
 from shaderad.lower.write.text import Piece
@@ -123,12 +133,35 @@ class Tags:
             store = self._arrays.write_text(Role.GRADIENT, b.name, "asuint(value)")
             gradient.append(f"override static void set(uint offset, float value) {{ {store} }}")
         # `addGradient` requires `IInput`.
-        bases = "IReadable, IInput" if gradient else "IReadable, IExtent"
+        extent = "IInput" if gradient else "IExtent"
+        is_texture = isinstance(b.type, TextureType)
+        bases = extent if is_texture else f"IReadable, {extent}"
+        read = self._texel_lines(b) if is_texture else self._reader_lines(
+            Role.INPUT, b.name, b.type.element
+        )  # fmt: skip
         piece.open(f"struct {self._arrays.tag(b.name)} : {bases}")
-        piece.add(*self._extent_lines(b), *self._reader_lines(Role.INPUT, b.name, b.type.element))
+        piece.add(*self._extent_lines(b), *read)
         if gradient:
             _write_part(piece, "Gradient", "IAddable", gradient, "NoSum")
         piece.close()
+
+    def _texel_lines(self, b: Buffer) -> list[str]:
+        """The function of a tag that reads a texel by its number; 0 for `outside`."""
+        t = b.type
+        assert isinstance(t, TextureType)
+        size = next(u for u in self._module.kernel.uniforms if u.path == (*b.path, SIZE))
+        words = [
+            self._module.word(Word(WordKind.UNIFORM, size.name, k), f"{size.name}_{k}", "int")
+            for k in range(4)
+        ]
+        is_cube = str(t.dimension is Dimension.CUBE).lower()
+        place = f"texelPlace(int4({', '.join(words)}), number, {is_cube})"
+        swizzle = {Dimension.LINE: "xw", Dimension.PLANE: "xyw"}.get(t.dimension, "xyzw")
+        texture = self._arrays.resource_name(Role.INPUT, b.name)
+        load = f"{texture}.Load({place}.{swizzle})"
+        zero = self._module.types.zero(t.element)
+        head = f"static {t.element} texel(uint number)"
+        return [f"{head} {{ return number == outside ? {zero} : {load}; }}"]
 
     def _reader_lines(self, role: Role, name: str, t: Type) -> list[str]:
         """The functions of a tag that read 32-bit or 16-bit words of an array."""

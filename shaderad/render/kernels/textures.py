@@ -164,17 +164,10 @@ def filter_of(axes: int, texel: Any, value: Any, coding: Coding, choice: Filter,
     return (in_line, in_plane, in_space)[axes - 1]
 
 
-@sad.struct
-class FacePoint:
-    """A point on a face of a cube, from (0, 0) to (1, 1)."""
-
-    face: int
-    at: float2
-
-
 @sad.function
-def on_cube(d: float3) -> FacePoint:
-    """Where a direction leaves the cube: faces +x, -x, +y, -y, +z, -z, as in Vulkan and D3D."""
+def on_cube(d: float3) -> tuple[int, float2]:
+    """The face by which a direction leaves the cube, +x, -x, +y, -y, +z, -z as in Vulkan and D3D,
+    and the point there, from (0, 0) to (1, 1)."""
     size = sad.abs(d)
     face, side, down, major = 4 if d.z >= 0.0 else 5, d.x, -d.y, size.z
     if d.z < 0.0:
@@ -187,7 +180,7 @@ def on_cube(d: float3) -> FacePoint:
         face, side, down, major = 2 if d.y >= 0.0 else 3, d.x, d.z, size.y
         if d.y < 0.0:
             down = -d.z
-    return FacePoint(face, 0.5 * float2(side, down) / major + 0.5)
+    return face, 0.5 * float2(side, down) / major + 0.5
 
 
 @sad.function
@@ -214,8 +207,8 @@ def cube_texel(face: int, x: int, y: int, n: int) -> int:
     f, at = face, int2(x, y)
     if sad.min(x, y) < 0 or sad.max(x, y) >= n:
         center = float2(float(x) + 0.5, float(y) + 0.5) / float(n)
-        point = on_cube(direction_of(face, center))
-        f, at = point.face, int2(point.at * float(n))
+        f, point = on_cube(direction_of(face, center))
+        at = int2(point * float(n))
     at = sad.clamp(at, int2(0), int2(n - 1))
     return (f * n + at.y) * n + at.x
 
@@ -227,8 +220,8 @@ def cube_filter(texel: Any, value: Any, coding: Coding, choice: Filter) -> Any:
 
     @sad.function
     def filtered(texels: sad.In[texel], start: int, n: int3, d: float3) -> value:
-        point = on_cube(d)
-        face, at = point.face, point.at * float(n.x)
+        face, point = on_cube(d)
+        at = point * float(n.x)
         if is_nearest:
             return read(texels, start + cube_texel(face, int(at.x), int(at.y), n.x))
         at -= 0.5

@@ -337,6 +337,7 @@ _EXPRESSIONS: dict[type[Expr], Callable[[BodyPusher, Any], Both]] = {
     nodes.Load: BodyPusher.load,
     nodes.Conditional: BodyPusher.conditional,
     nodes.Call: BodyPusher.call,
+    nodes.TextureCall: BodyPusher.call,
     nodes.Detach: BodyPusher.detached,
 }
 _STATEMENTS: dict[type[Stmt], Callable[[BodyPusher, Any], None]] = {

@@ -1,0 +1,204 @@
+"""Methods of textures -> reads by the texture unit, and of texels.
+
+The unit's value comes with a function in the kernel language that computes it from texels, whose
+derivatives are those of the read. The functions stand higher, among the users of the language.
+Declared here is what the front end asks of them; the package says where they come from
+(`shaderad/__init__.py`).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from functools import cached_property
+from types import MappingProxyType
+from typing import Protocol
+
+from shaderad.diagnostics import Span, error
+from shaderad.frontend import user_functions
+from shaderad.frontend.body import BodyReader
+from shaderad.frontend.conversions import coerce
+from shaderad.ir.nodes import Call, Function, Swizzle, TextureCall, TextureRead
+from shaderad.ir.types import (
+    FLOAT,
+    INT,
+    SAMPLER,
+    UINT,
+    Access,
+    BufferType,
+    Dimension,
+    Scalar,
+    Type,
+    Vector,
+)
+from shaderad.language.host import UserFunction
+from shaderad.language.values import (
+    ArrayRef,
+    PythonNumber,
+    SamplerRef,
+    Sequence,
+    TextureMethod,
+    TextureRef,
+    Value,
+    describe,
+)
+
+
+class Filters(Protocol):
+    """The reads of textures as functions in the kernel language of one array of texels."""
+
+    def sampling(self, read: TextureRead, dimension: Dimension, texel: Type) -> UserFunction:
+        """``f(texels, size, settings, at, ..)``, by what follows in the read."""
+        ...
+
+    def loading(self, dimension: Dimension, texel: Type) -> UserFunction:
+        """``f(texels, size, at, level)``."""
+        ...
+
+    @property
+    def extent(self) -> UserFunction:
+        """``f(extent, level)``: of an axis on a level."""
+        ...
+
+
+class _Supplied:
+    """The implementation of `Filters`, which the first use imports."""
+
+    def __init__(self) -> None:
+        self._load: Callable[[], Filters] | None = None
+
+    def comes_from(self, load: Callable[[], Filters]) -> None:
+        self._load = load
+
+    @cached_property
+    def functions(self) -> Filters:
+        assert self._load is not None
+        return self._load()
+
+
+FILTERS = _Supplied()
+METHODS = MappingProxyType({
+    "sample": ("sampler", "uv"),
+    "sample_level": ("sampler", "uv", "level"),
+    "sample_grad": ("sampler", "uv", "dx", "dy"),
+    "load": ("position", "level"),
+    "shape": ("level",),
+})  # fmt: skip
+"""The parameters of each method."""
+_READS = {
+    "sample": TextureRead.BASE,
+    "sample_level": TextureRead.LEVEL,
+    "sample_grad": TextureRead.STEPS,
+}
+_OPTIONAL = "level"
+"""The parameter that `load` and `shape` may leave out: 0 then."""
+
+
+def call(body: BodyReader, method: TextureMethod, node: ast.Call) -> Value:
+    """The value of ``texture.method(..)``.
+
+    Raises:
+        LanguageError: SR0231 for the wrong number of arguments, SR0233 for unknown keywords,
+            SR0303 for their types.
+    """
+    given = _arguments(body, method, node)
+    read = _Read(body, method.owner, body.span(node))
+    match method.name:
+        case "shape":
+            return read.shape(given.get(_OPTIONAL, PythonNumber(0)))
+        case "load":
+            return read.texel(given["position"], given.get(_OPTIONAL, PythonNumber(0)))
+        case _:
+            (sampler, *where) = given.values()
+            return read.filtered(sampler, _READS[method.name], where)
+
+
+def _arguments(body: BodyReader, method: TextureMethod, node: ast.Call) -> dict[str, Value]:
+    names = METHODS[method.name]
+    needed = [n for n in names if n != _OPTIONAL or method.name == "sample_level"]
+    for a in node.args:
+        if isinstance(a, ast.Starred):
+            raise body.error("SR0233", a, found="`*`")
+    given = {name: body.value(a) for name, a in zip(names, node.args, strict=False)}
+    for keyword in node.keywords:
+        if keyword.arg not in names or keyword.arg in given:
+            raise body.unknown_keyword(keyword)
+        given[keyword.arg] = body.value(keyword.value)
+    if len(node.args) > len(names) or not given.keys() >= set(needed):
+        wanted = ", ".join(needed + [f"{n}=0" for n in names if n not in needed])
+        found = len(node.args) + len(node.keywords)
+        raise body.error("SR0231", node, name=method.name, found=found,
+                         wanted=f"{len(needed)}: {wanted}")  # fmt: skip
+    return {name: given[name] for name in names if name in given}
+
+
+class _Read:
+    """One read of a texture."""
+
+    def __init__(self, body: BodyReader, texture: TextureRef, span: Span) -> None:
+        self._body = body
+        self._texture = texture
+        self._span = span
+
+    def filtered(self, sampler: Value, read: TextureRead, where: list[Value]) -> Call:
+        """A read through a sampler; that of a line is computed.
+
+        WGSL and Metal have no sampler for levels of lines.
+        """
+        t, span = self._texture.type, self._span
+        if not isinstance(sampler, SamplerRef):
+            raise error("SR0303", span, found=describe(sampler), wanted=SAMPLER,
+                        help="pass a parameter that is annotated `sad.Sampler`")  # fmt: skip
+        place = _place(FLOAT, t.dimension)
+        types = (place, *(FLOAT if read is TextureRead.LEVEL else place for _ in where[1:]))
+        make = FILTERS.functions.sampling
+        function = self._specialised(
+            make(read, t.dimension, t.element), self._texels, Vector(INT, 4), UINT, *types
+        )
+        given = [coerce(v, wanted, span) for v, wanted in zip(where, types, strict=True)]
+        args = (self._texture.size, sampler.settings, *given)
+        if t.dimension is Dimension.LINE:
+            return Call(type=t.element, function=function, args=args, span=span)
+        name = self._texture.texels.buffer
+        return TextureCall(type=t.element, function=function, args=args, read=read,
+                           texture=name, sampler=sampler.buffer, span=span)  # fmt: skip
+
+    def texel(self, position: Value, level: Value) -> Call:
+        t = self._texture.type
+        place = _place(INT, t.dimension)
+        function = self._specialised(
+            FILTERS.functions.loading(t.dimension, t.element), self._texels, Vector(INT, 4), place, INT
+        )
+        at, on = coerce(position, place, self._span), coerce(level, INT, self._span)
+        args = (self._texture.size, at, on)
+        return Call(type=t.element, function=function, args=args, span=self._span)
+
+    def shape(self, level: Value) -> Sequence:
+        """The extents of a level, as those of an array: rows before columns."""
+        function = self._specialised(FILTERS.functions.extent, INT, INT)
+        on = self._body.keep(coerce(level, INT, self._span), "level")
+        size, axes = self._texture.size, self._texture.type.dimension.axes
+        letters = ["zyx"[k] for k in range(3 - axes, 3)]
+        if self._texture.type.dimension is Dimension.CUBE:
+            letters = letters[1:]
+        extents = (Swizzle(type=INT, value=size, components=letter) for letter in letters)
+        calls = (Call(type=INT, function=function, args=(n, on), span=self._span) for n in extents)
+        return Sequence(tuple(calls), self._span)
+
+    @property
+    def _texels(self) -> ArrayRef:
+        name, t = self._texture.texels.buffer, self._texture.type
+        return ArrayRef(name, BufferType(Access.IN, t.element))
+
+    def _specialised(
+        self, function: UserFunction, *slots: user_functions.Slot
+    ) -> Function:
+        found = user_functions.specialise(self._body.unit, function, slots, self._span)
+        user_functions.note_buffers(self._body, found)
+        return found
+
+
+def _place(scalar: Scalar, dimension: Dimension) -> Type:
+    """The type of coordinates, and of positions of texels: x, y, z or face; directions of cubes."""
+    axes = dimension.axes
+    return scalar if axes == 1 else Vector(scalar, axes)

@@ -1,0 +1,299 @@
+"""Reads of textures in kernels -> values computed from texels, whose derivatives are theirs.
+
+A texture is an array of texels and a size, as `ir.types.TextureType` says, the settings of a sampler
+are those of `ir.types.SamplerType`. No struct is declared here: a kernel that uses these functions
+may have one of its name.
+
+Source: Vulkan 1.3, section 16, *Image Operations*.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import shaderad as sad
+from shaderad import float2, float3, float4, int2, int3, int4, uint
+from shaderad.ir.nodes import TextureRead
+from shaderad.ir.types import FLOAT, LINEAR, MIXES_LEVELS, WRAPS, Dimension, Type
+from shaderad.language.annotations import TYPES
+from shaderad.render.kernels.textures import cube_texel, on_cube
+
+
+REPEAT, MIRROR = WRAPS.index("repeat"), WRAPS.index("mirror")
+
+
+@sad.function
+def extent(n: int, level: int) -> int:
+    """Of an axis on a level."""
+    return sad.max(n >> level, 1) if level >= 0 and level < 31 else 0
+
+
+@sad.function
+def level_size(size: int4, level: int, is_cube: sad.Const[bool]) -> int3:
+    return sad.max(size.xyz >> level, int3(1, 1, 6 if is_cube else 1))
+
+
+@sad.function
+def level_start(size: int4, level: int, is_cube: sad.Const[bool]) -> int:
+    """The number of a level's first texel."""
+    start = 0
+    for k in range(level):
+        n = level_size(size, k, is_cube)
+        start += n.x * n.y * n.z
+    return start
+
+
+@sad.function
+def wrap_along(settings: uint, axis: sad.Const[int]) -> uint:
+    return (settings >> (2 * axis)) & 3
+
+
+@sad.function
+def is_linear(settings: uint) -> bool:
+    return (settings & LINEAR) != 0
+
+
+@sad.function
+def mixes_levels(settings: uint) -> bool:
+    return (settings & MIXES_LEVELS) != 0
+
+
+@sad.function
+def wrapped(position: int, n: int, wrap: uint) -> int:
+    """The texel at a position beyond the edge of n texels, or inside."""
+    k = position
+    if wrap == REPEAT:
+        k = k % n
+    elif wrap == MIRROR:
+        k = k % (2 * n)
+        k = 2 * n - 1 - k if k >= n else k
+    # NaN becomes any int: no read is out of range.
+    return sad.clamp(k, 0, n - 1)
+
+
+@sad.function
+def taps(u: float, n: int, settings: uint, axis: sad.Const[int]) -> tuple[int, int, float]:
+    """The two texels around a coordinate on one axis, and the weight of the second."""
+    at, wrap = u, wrap_along(settings, axis)
+    if wrap == REPEAT:
+        at = sad.frac(u)
+    elif wrap == MIRROR:
+        at = 2.0 * sad.frac(0.5 * u)
+    at = sad.clamp(at * float(n), -1.0, 2.0 * float(n) + 1.0) - 0.5
+    low, share = int(sad.floor(at)), sad.frac(at)
+    if not is_linear(settings):
+        share = 1.0 if share >= 0.5 else 0.0
+    return wrapped(low, n, wrap), wrapped(low + 1, n, wrap), share
+
+
+def texel_type(texel: Type) -> Any:
+    """The annotation of a type of texels."""
+    return float if texel == FLOAT else TYPES[str(texel)]
+
+
+@cache
+def on_level(dimension: Dimension, texel: Type) -> tuple[Any, Any]:
+    """The function from texels and a place to a value on one level, and the type of places."""
+    value = texel_type(texel)
+
+    @sad.function
+    def along_x(texels: sad.In[value], row: int, low: int, high: int, share: float) -> value:
+        first = texels[row + low]
+        return first + (texels[row + high] - first) * share
+
+    @sad.function
+    def in_line(texels: sad.In[value], size: int4, settings: uint, at: float, level: int) -> value:
+        n = level_size(size, level, False)
+        low, high, share = taps(at, n.x, settings, 0)
+        return along_x(texels, level_start(size, level, False), low, high, share)
+
+    @sad.function
+    def along_xy(
+        texels: sad.In[value], plane: int, n: int3, settings: uint, at: float2
+    ) -> value:
+        left, right, x = taps(at.x, n.x, settings, 0)
+        above, below, y = taps(at.y, n.y, settings, 1)
+        first = along_x(texels, plane + above * n.x, left, right, x)
+        return first + (along_x(texels, plane + below * n.x, left, right, x) - first) * y
+
+    @sad.function
+    def in_plane(
+        texels: sad.In[value], size: int4, settings: uint, at: float2, level: int
+    ) -> value:
+        n = level_size(size, level, False)
+        return along_xy(texels, level_start(size, level, False), n, settings, at)
+
+    @sad.function
+    def in_space(
+        texels: sad.In[value], size: int4, settings: uint, at: float3, level: int
+    ) -> value:
+        n, start = level_size(size, level, False), level_start(size, level, False)
+        near, far, z = taps(at.z, n.z, settings, 2)
+        first = along_xy(texels, start + near * n.x * n.y, n, settings, at.xy)
+        second = along_xy(texels, start + far * n.x * n.y, n, settings, at.xy)
+        return first + (second - first) * z
+
+    @sad.function
+    def on_faces(
+        texels: sad.In[value], size: int4, settings: uint, d: float3, level: int
+    ) -> value:
+        n, start = level_size(size, level, True).x, level_start(size, level, True)
+        face, point = on_cube(d)
+        at = point * float(n) - 0.5
+        low, t = int2(sad.floor(at)), sad.frac(at)
+        if not is_linear(settings):
+            t = float2(1.0 if t.x >= 0.5 else 0.0, 1.0 if t.y >= 0.5 else 0.0)
+        w = float4((1.0 - t.x) * (1.0 - t.y), t.x * (1.0 - t.y), (1.0 - t.x) * t.y, t.x * t.y)
+        # At a corner of the cube three texels meet, and share the weight of the fourth.
+        is_left, is_above = low.x < 0, low.y < 0
+        if (is_left or low.x >= n - 1) and (is_above or low.y >= n - 1) and is_linear(settings):
+            missing = int(not is_left) + 2 * int(not is_above)
+            w += w[missing] / 3.0
+            w[missing] = 0.0
+        result = texels[start + cube_texel(face, low.x, low.y, n)] * w.x
+        result += texels[start + cube_texel(face, low.x + 1, low.y, n)] * w.y
+        result += texels[start + cube_texel(face, low.x, low.y + 1, n)] * w.z
+        result += texels[start + cube_texel(face, low.x + 1, low.y + 1, n)] * w.w
+        return result
+
+    return {
+        Dimension.LINE: (in_line, float),
+        Dimension.PLANE: (in_plane, float2),
+        Dimension.VOLUME: (in_space, float3),
+        Dimension.CUBE: (on_faces, float3),
+    }[dimension]
+
+
+@cache
+def base_sampling(dimension: Dimension, texel: Type) -> Any:
+    value = texel_type(texel)
+    filtered, place = on_level(dimension, texel)
+
+    @sad.function
+    def sample(texels: sad.In[value], size: int4, settings: uint, at: place) -> value:
+        return filtered(texels, size, settings, at, 0)
+
+    return sample
+
+
+@cache
+def level_sampling(dimension: Dimension, texel: Type) -> Any:
+    value = texel_type(texel)
+    filtered, place = on_level(dimension, texel)
+
+    @sad.function
+    def sample_level(
+        texels: sad.In[value], size: int4, settings: uint, at: place, level: float
+    ) -> value:
+        last = size.w - 1
+        on = sad.clamp(level, 0.0, float(last))
+        finer = sad.clamp(int(sad.floor(on)), 0, sad.max(last - 1, 0))
+        share = on - float(finer)
+        if not mixes_levels(settings):
+            share = 1.0 if share >= 0.5 else 0.0
+        fine = filtered(texels, size, settings, at, finer)
+        coarse = filtered(texels, size, settings, at, sad.min(finer + 1, last))
+        return fine + (coarse - fine) * share
+
+    return sample_level
+
+
+@sad.function
+def point_on_cube(d: float3) -> float2:
+    _, point = on_cube(d)
+    return point
+
+
+@sad.function
+def line_step(size: int4, at: float, step: float) -> float:
+    """The square of the length of a step, in texels of level 0."""
+    return (step * float(size.x)) ** 2
+
+
+@sad.function
+def plane_step(size: int4, at: float2, step: float2) -> float:
+    along = step * float2(size.xy)
+    return sad.dot(along, along)
+
+
+@sad.function
+def volume_step(size: int4, at: float3, step: float3) -> float:
+    along = step * float3(size.xyz)
+    return sad.dot(along, along)
+
+
+@sad.function
+def cube_step(size: int4, at: float3, step: float3) -> float:
+    along = sad.fwd_diff(point_on_cube)(sad.diff_pair(at, step)).d * float(size.x)
+    return sad.dot(along, along)
+
+
+STEPS = {
+    Dimension.LINE: line_step,
+    Dimension.PLANE: plane_step,
+    Dimension.VOLUME: volume_step,
+    Dimension.CUBE: cube_step,
+}
+
+
+@cache
+def step_sampling(dimension: Dimension, texel: Type) -> Any:
+    value, place = texel_type(texel), on_level(dimension, texel)[1]
+    on, squared = level_sampling(dimension, texel), STEPS[dimension]
+
+    @sad.function
+    def sample_grad(
+        texels: sad.In[value], size: int4, settings: uint, at: place, by_x: place, by_y: place
+    ) -> value:
+        longer = sad.max(squared(size, at, by_x), squared(size, at, by_y))
+        return on(texels, size, settings, at, 0.5 * sad.log2(sad.max(longer, 1e-20)))
+
+    return sample_grad
+
+
+def sampling(read: TextureRead, dimension: Dimension, texel: Type) -> Any:
+    """The function of a read through a sampler."""
+    make = {
+        TextureRead.BASE: base_sampling,
+        TextureRead.LEVEL: level_sampling,
+        TextureRead.STEPS: step_sampling,
+    }[read]
+    return make(dimension, texel)
+
+
+@sad.function
+def line_place(at: int) -> int3:
+    return int3(at, 0, 0)
+
+
+@sad.function
+def plane_place(at: int2) -> int3:
+    return int3(at, 0)
+
+
+@sad.function
+def volume_place(at: int3) -> int3:
+    return at
+
+
+PLACES = {Dimension.LINE: (line_place, int), Dimension.PLANE: (plane_place, int2)}
+
+
+@cache
+def loading(dimension: Dimension, texel: Type) -> Any:
+    """The function of a read of one texel; 0 beyond the edges, which is reported."""
+    value = texel_type(texel)
+    place_of, place = PLACES.get(dimension, (volume_place, int3))
+    is_cube = dimension is Dimension.CUBE
+
+    @sad.function
+    def load(texels: sad.In[value], size: int4, at: place, level: int) -> value:
+        number = -1
+        if level >= 0 and level < size.w:
+            n, p = level_size(size, level, is_cube), place_of(at)
+            if sad.all(p >= int3(0)) and sad.all(p < n):
+                number = level_start(size, level, is_cube) + (p.z * n.y + p.y) * n.x + p.x
+        return texels[number]
+
+    return load
