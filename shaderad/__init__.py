@@ -86,7 +86,7 @@ def _array_functions() -> PythonSyntax:
 
 
 def _filters() -> Filters:
-    from shaderad.render.kernels import sampling
+    from shaderad.textures import sampling
 
     return sampling
 

@@ -7,10 +7,10 @@ package says where it comes from (`shaderad/__init__.py`).
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from shaderad.diagnostics.tracebacks import api_class
+from shaderad.language.supplied import Supplied
 
 if TYPE_CHECKING:
     from shaderad.arrays.arrays import Array
@@ -43,22 +43,7 @@ class PythonSyntax(Protocol):
         ...
 
 
-class _Supplied:
-    """The implementation of `PythonSyntax`, which the first use imports."""
-
-    def __init__(self) -> None:
-        self._load: Callable[[], PythonSyntax] | None = None
-
-    def comes_from(self, load: Callable[[], PythonSyntax]) -> None:
-        self._load = load
-
-    @cached_property
-    def functions(self) -> PythonSyntax:
-        assert self._load is not None
-        return self._load()
-
-
-SYNTAX = _Supplied()
+SYNTAX: Supplied[PythonSyntax] = Supplied()
 
 
 def _unary(op: str) -> Callable[[Any], Array]:

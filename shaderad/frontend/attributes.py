@@ -53,9 +53,7 @@ def _attribute_of(
             return _of_host(body, owner, node)
         case EnumMember() if name == "value":
             return owner
-        case TextureRef() if name in textures.METHODS:
-            return TextureMethod(owner, name)
-        case ArrayRef():
+        case ArrayRef() | TextureRef():
             return _of_array(owner, name, span)
         case StructRef():
             return _of_struct_ref(body, owner, name)
@@ -90,7 +88,9 @@ def _of_host(body: BodyReader, owner: Host, node: ast.Attribute) -> Value | None
     raise body.error(code, node, name=shown, remedy=remedy_for(node.attr, dir(thing)))
 
 
-def _of_array(owner: ArrayRef, name: str, span: Span) -> Value | None:
+def _of_array(owner: ArrayRef | TextureRef, name: str, span: Span) -> Value | None:
+    if isinstance(owner, TextureRef):
+        return TextureMethod(owner, name) if name in textures.METHODS else None
     if owner.part == "pair":
         return ArrayRef(owner.buffer, owner.type, name) if name in ("p", "d") else None
     if name != "shape":

@@ -9,8 +9,6 @@ Declared here is what the front end asks of them; the package says where they co
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
-from functools import cached_property
 from types import MappingProxyType
 from typing import Protocol
 
@@ -32,6 +30,7 @@ from shaderad.ir.types import (
     Vector,
 )
 from shaderad.language.host import UserFunction
+from shaderad.language.supplied import Supplied
 from shaderad.language.values import (
     ArrayRef,
     PythonNumber,
@@ -57,26 +56,11 @@ class Filters(Protocol):
 
     @property
     def extent(self) -> UserFunction:
-        """``f(extent, level)``: of an axis on a level."""
+        """``f(extent, level)``: that of an axis on a level."""
         ...
 
 
-class _Supplied:
-    """The implementation of `Filters`, which the first use imports."""
-
-    def __init__(self) -> None:
-        self._load: Callable[[], Filters] | None = None
-
-    def comes_from(self, load: Callable[[], Filters]) -> None:
-        self._load = load
-
-    @cached_property
-    def functions(self) -> Filters:
-        assert self._load is not None
-        return self._load()
-
-
-FILTERS = _Supplied()
+FILTERS: Supplied[Filters] = Supplied()
 METHODS = MappingProxyType({
     "sample": ("sampler", "uv"),
     "sample_level": ("sampler", "uv", "level"),
@@ -167,7 +151,11 @@ class _Read:
         t = self._texture.type
         place = _place(INT, t.dimension)
         function = self._specialised(
-            FILTERS.functions.loading(t.dimension, t.element), self._texels, Vector(INT, 4), place, INT
+            FILTERS.functions.loading(t.dimension, t.element),
+            self._texels,
+            Vector(INT, 4),
+            place,
+            INT,
         )
         at, on = coerce(position, place, self._span), coerce(level, INT, self._span)
         args = (self._texture.size, at, on)
@@ -190,9 +178,7 @@ class _Read:
         name, t = self._texture.texels.buffer, self._texture.type
         return ArrayRef(name, BufferType(Access.IN, t.element))
 
-    def _specialised(
-        self, function: UserFunction, *slots: user_functions.Slot
-    ) -> Function:
+    def _specialised(self, function: UserFunction, *slots: user_functions.Slot) -> Function:
         found = user_functions.specialise(self._body.unit, function, slots, self._span)
         user_functions.note_buffers(self._body, found)
         return found

@@ -129,14 +129,8 @@ def slot_for(wanted: Type, value: Value, span: Span) -> Slot:
             raise error("SR0319", span, found=describe(value))
         constant = _fitted(number, wanted, span)
         return ConstSlot(constant, repr(constant.value))
-    if isinstance(wanted, TextureType):
-        if not isinstance(value, TextureRef) or value.type != wanted:
-            raise _unfit(value, wanted, span)
-        return ResourceSlot(wanted, value.texels.buffer)
-    if isinstance(wanted, SamplerType):
-        if not isinstance(value, SamplerRef):
-            raise _unfit(value, wanted, span)
-        return ResourceSlot(wanted, value.buffer)
+    if isinstance(wanted, TextureType | SamplerType):
+        return _resource_slot(wanted, value, span)
     if isinstance(wanted, BufferType):
         if not isinstance(value, ArrayRef) or value.part == "d" or (
             without_targets(value.type) != wanted
@@ -152,6 +146,14 @@ def slot_for(wanted: Type, value: Value, span: Span) -> Slot:
         # The targets of pointers are part of their types: the function is specialised for them.
         return coerce(value, wanted, span).type
     return wanted
+
+
+def _resource_slot(wanted: TextureType | SamplerType, value: Value, span: Span) -> ResourceSlot:
+    if isinstance(value, TextureRef) and value.type == wanted:
+        return ResourceSlot(wanted, value.texels.buffer)
+    if isinstance(value, SamplerRef) and isinstance(wanted, SamplerType):
+        return ResourceSlot(wanted, value.buffer)
+    raise _unfit(value, wanted, span)
 
 
 def _unfit(value: Value, wanted: Type, span: Span) -> Exception:

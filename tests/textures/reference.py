@@ -38,7 +38,7 @@ def _taps(u: np.ndarray, n: int, s: Settings) -> tuple[np.ndarray, np.ndarray, n
 
 
 def _on_level(texels: np.ndarray, uv: np.ndarray, s: Settings) -> np.ndarray:
-    """uv has x first, texels have it last."""
+    """Uv has x first, texels have it last."""
     axes = uv.shape[-1]
     taps = [_taps(uv[:, axes - 1 - k], texels.shape[k], s) for k in range(axes)]
     total = np.zeros((len(uv), texels.shape[-1]))

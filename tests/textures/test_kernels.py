@@ -38,15 +38,24 @@ def kernels(dimension: str, channels: int) -> Any:
 
     @sad.kernel
     def on_level(
-        i: sad.Index, t: texture[texel], s: sad.Sampler, at: sad.In[place], level: sad.In[float],
+        i: sad.Index,
+        t: texture[texel],
+        s: sad.Sampler,
+        at: sad.In[place],
+        level: sad.In[float],
         out: sad.Out[texel],
     ):
         out[i] = t.sample_level(s, at[i], level[i])
 
     @sad.kernel
     def by_steps(
-        i: sad.Index, t: texture[texel], s: sad.Sampler, at: sad.In[place], dx: sad.In[place],
-        dy: sad.In[place], out: sad.Out[texel],
+        i: sad.Index,
+        t: texture[texel],
+        s: sad.Sampler,
+        at: sad.In[place],
+        dx: sad.In[place],
+        dy: sad.In[place],
+        out: sad.Out[texel],
     ):
         out[i] = t.sample_grad(s, at[i], dx[i], dy[i])
 
@@ -205,7 +214,7 @@ def test_texels_and_shapes(device: sad.Device) -> None:
     for k, level in enumerate(reference.chain(np.float64(data))):
         h, w = level.shape[:2]
         found = copied(t, k, dim=(h, w))
-        np.testing.assert_allclose(found.numpy(), level + [h, w, 0, 0], atol=EXACT)
+        np.testing.assert_allclose(found.numpy(), level + np.float64([h, w, 0, 0]), atol=EXACT)
     faces = texels(rng, "cube", 1)
     found = of_cube(texture_of(faces, "cube", mips=False), dim=6)
     np.testing.assert_allclose(found.numpy(), faces[:, 2, 1, 0] + 64, atol=EXACT)

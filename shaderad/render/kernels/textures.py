@@ -13,6 +13,7 @@ from typing import Any
 
 import shaderad as sad
 from shaderad import float2, float3, float4, int2, int3
+from shaderad.textures.cubes import cube_texel, on_cube
 
 LEVEL_COUNT = 14
 """Levels of a mip chain: of 8,192 texels along an edge the last is one. Smaller ones repeat it."""
@@ -162,55 +163,6 @@ def filter_of(axes: int, texel: Any, value: Any, coding: Coding, choice: Filter,
         return result
 
     return (in_line, in_plane, in_space)[axes - 1]
-
-
-@sad.function
-def on_cube(d: float3) -> tuple[int, float2]:
-    """The face by which a direction leaves the cube, +x, -x, +y, -y, +z, -z as in Vulkan and D3D,
-    and the point there, from (0, 0) to (1, 1)."""
-    size = sad.abs(d)
-    face, side, down, major = 4 if d.z >= 0.0 else 5, d.x, -d.y, size.z
-    if d.z < 0.0:
-        side = -d.x
-    if size.x >= size.y and size.x >= size.z:
-        face, side, down, major = 0 if d.x >= 0.0 else 1, -d.z, -d.y, size.x
-        if d.x < 0.0:
-            side = d.z
-    elif size.y >= size.z:
-        face, side, down, major = 2 if d.y >= 0.0 else 3, d.x, d.z, size.y
-        if d.y < 0.0:
-            down = -d.z
-    return face, 0.5 * float2(side, down) / major + 0.5
-
-
-@sad.function
-def direction_of(face: int, at: float2) -> float3:
-    """The direction that `on_cube` takes to a point, or beyond the edge of a face."""
-    a, b = 2.0 * at.x - 1.0, 2.0 * at.y - 1.0
-    d = float3(1.0, -b, -a)
-    if face == 1:
-        d = float3(-1.0, -b, a)
-    elif face == 2:
-        d = float3(a, 1.0, b)
-    elif face == 3:
-        d = float3(a, -1.0, -b)
-    elif face == 4:
-        d = float3(a, -b, 1.0)
-    elif face == 5:
-        d = float3(-a, -b, -1.0)
-    return d
-
-
-@sad.function
-def cube_texel(face: int, x: int, y: int, n: int) -> int:
-    """The texel at a position, from -1 to n, on the next face where it is beyond an edge."""
-    f, at = face, int2(x, y)
-    if sad.min(x, y) < 0 or sad.max(x, y) >= n:
-        center = float2(float(x) + 0.5, float(y) + 0.5) / float(n)
-        f, point = on_cube(direction_of(face, center))
-        at = int2(point * float(n))
-    at = sad.clamp(at, int2(0), int2(n - 1))
-    return (f * n + at.y) * n + at.x
 
 
 @cache

@@ -1,8 +1,8 @@
 """Reads of textures in kernels -> values computed from texels, whose derivatives are theirs.
 
-A texture is an array of texels and a size, as `ir.types.TextureType` says, the settings of a sampler
-are those of `ir.types.SamplerType`. No struct is declared here: a kernel that uses these functions
-may have one of its name.
+A texture is an array of texels and a size, as `ir.types.TextureType` says, the settings of a
+sampler are those of `ir.types.SamplerType`. No struct is declared here: a kernel that uses these
+functions may have one of its name.
 
 Source: Vulkan 1.3, section 16, *Image Operations*.
 """
@@ -12,30 +12,37 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-import shaderad as sad
-from shaderad import float2, float3, float4, int2, int3, int4, uint
+from shaderad.decorators import function
 from shaderad.ir.nodes import TextureRead
 from shaderad.ir.types import FLOAT, LINEAR, MIXES_LEVELS, WRAPS, Dimension, Type
-from shaderad.language.annotations import TYPES
-from shaderad.render.kernels.textures import cube_texel, on_cube
+from shaderad.language.annotations import TYPES, Const, In
+from shaderad.names import FORMS, INTRINSICS
+from shaderad.textures.cubes import cube_texel, on_cube
+
+float2, float3, float4 = (TYPES[f"float{n}"] for n in (2, 3, 4))
+int2, int3, int4, uint = (TYPES[name] for name in ("int2", "int3", "int4", "uint"))
+clamp, dot, floor, frac, log2, all_true = (
+    INTRINSICS[name] for name in ("clamp", "dot", "floor", "frac", "log2", "all")
+)
+diff_pair, fwd_diff = FORMS["diff_pair"], FORMS["fwd_diff"]
 
 
 REPEAT, MIRROR = WRAPS.index("repeat"), WRAPS.index("mirror")
 
 
-@sad.function
+@function
 def extent(n: int, level: int) -> int:
-    """Of an axis on a level."""
-    return sad.max(n >> level, 1) if level >= 0 and level < 31 else 0
+    """The extent of an axis on a level."""
+    return max(n >> level, 1) if level >= 0 and level < 31 else 0
 
 
-@sad.function
-def level_size(size: int4, level: int, is_cube: sad.Const[bool]) -> int3:
-    return sad.max(size.xyz >> level, int3(1, 1, 6 if is_cube else 1))
+@function
+def level_size(size: int4, level: int, is_cube: Const[bool]) -> int3:
+    return max(size.xyz >> level, int3(1, 1, 6 if is_cube else 1))
 
 
-@sad.function
-def level_start(size: int4, level: int, is_cube: sad.Const[bool]) -> int:
+@function
+def level_start(size: int4, level: int, is_cube: Const[bool]) -> int:
     """The number of a level's first texel."""
     start = 0
     for k in range(level):
@@ -44,22 +51,22 @@ def level_start(size: int4, level: int, is_cube: sad.Const[bool]) -> int:
     return start
 
 
-@sad.function
-def wrap_along(settings: uint, axis: sad.Const[int]) -> uint:
+@function
+def wrap_along(settings: uint, axis: Const[int]) -> uint:
     return (settings >> (2 * axis)) & 3
 
 
-@sad.function
+@function
 def is_linear(settings: uint) -> bool:
     return (settings & LINEAR) != 0
 
 
-@sad.function
+@function
 def mixes_levels(settings: uint) -> bool:
     return (settings & MIXES_LEVELS) != 0
 
 
-@sad.function
+@function
 def wrapped(position: int, n: int, wrap: uint) -> int:
     """The texel at a position beyond the edge of n texels, or inside."""
     k = position
@@ -69,19 +76,19 @@ def wrapped(position: int, n: int, wrap: uint) -> int:
         k = k % (2 * n)
         k = 2 * n - 1 - k if k >= n else k
     # NaN becomes any int: no read is out of range.
-    return sad.clamp(k, 0, n - 1)
+    return clamp(k, 0, n - 1)
 
 
-@sad.function
-def taps(u: float, n: int, settings: uint, axis: sad.Const[int]) -> tuple[int, int, float]:
+@function
+def taps(u: float, n: int, settings: uint, axis: Const[int]) -> tuple[int, int, float]:
     """The two texels around a coordinate on one axis, and the weight of the second."""
     at, wrap = u, wrap_along(settings, axis)
     if wrap == REPEAT:
-        at = sad.frac(u)
+        at = frac(u)
     elif wrap == MIRROR:
-        at = 2.0 * sad.frac(0.5 * u)
-    at = sad.clamp(at * float(n), -1.0, 2.0 * float(n) + 1.0) - 0.5
-    low, share = int(sad.floor(at)), sad.frac(at)
+        at = 2.0 * frac(0.5 * u)
+    at = clamp(at * float(n), -1.0, 2.0 * float(n) + 1.0) - 0.5
+    low, share = int(floor(at)), frac(at)
     if not is_linear(settings):
         share = 1.0 if share >= 0.5 else 0.0
     return wrapped(low, n, wrap), wrapped(low + 1, n, wrap), share
@@ -97,51 +104,43 @@ def on_level(dimension: Dimension, texel: Type) -> tuple[Any, Any]:
     """The function from texels and a place to a value on one level, and the type of places."""
     value = texel_type(texel)
 
-    @sad.function
-    def along_x(texels: sad.In[value], row: int, low: int, high: int, share: float) -> value:
+    @function
+    def along_x(texels: In[value], row: int, low: int, high: int, share: float) -> value:
         first = texels[row + low]
         return first + (texels[row + high] - first) * share
 
-    @sad.function
-    def in_line(texels: sad.In[value], size: int4, settings: uint, at: float, level: int) -> value:
+    @function
+    def in_line(texels: In[value], size: int4, settings: uint, at: float, level: int) -> value:
         n = level_size(size, level, False)
         low, high, share = taps(at, n.x, settings, 0)
         return along_x(texels, level_start(size, level, False), low, high, share)
 
-    @sad.function
-    def along_xy(
-        texels: sad.In[value], plane: int, n: int3, settings: uint, at: float2
-    ) -> value:
+    @function
+    def along_xy(texels: In[value], plane: int, n: int3, settings: uint, at: float2) -> value:
         left, right, x = taps(at.x, n.x, settings, 0)
         above, below, y = taps(at.y, n.y, settings, 1)
         first = along_x(texels, plane + above * n.x, left, right, x)
         return first + (along_x(texels, plane + below * n.x, left, right, x) - first) * y
 
-    @sad.function
-    def in_plane(
-        texels: sad.In[value], size: int4, settings: uint, at: float2, level: int
-    ) -> value:
+    @function
+    def in_plane(texels: In[value], size: int4, settings: uint, at: float2, level: int) -> value:
         n = level_size(size, level, False)
         return along_xy(texels, level_start(size, level, False), n, settings, at)
 
-    @sad.function
-    def in_space(
-        texels: sad.In[value], size: int4, settings: uint, at: float3, level: int
-    ) -> value:
+    @function
+    def in_space(texels: In[value], size: int4, settings: uint, at: float3, level: int) -> value:
         n, start = level_size(size, level, False), level_start(size, level, False)
         near, far, z = taps(at.z, n.z, settings, 2)
         first = along_xy(texels, start + near * n.x * n.y, n, settings, at.xy)
         second = along_xy(texels, start + far * n.x * n.y, n, settings, at.xy)
         return first + (second - first) * z
 
-    @sad.function
-    def on_faces(
-        texels: sad.In[value], size: int4, settings: uint, d: float3, level: int
-    ) -> value:
+    @function
+    def on_faces(texels: In[value], size: int4, settings: uint, d: float3, level: int) -> value:
         n, start = level_size(size, level, True).x, level_start(size, level, True)
         face, point = on_cube(d)
         at = point * float(n) - 0.5
-        low, t = int2(sad.floor(at)), sad.frac(at)
+        low, t = int2(floor(at)), frac(at)
         if not is_linear(settings):
             t = float2(1.0 if t.x >= 0.5 else 0.0, 1.0 if t.y >= 0.5 else 0.0)
         w = float4((1.0 - t.x) * (1.0 - t.y), t.x * (1.0 - t.y), (1.0 - t.x) * t.y, t.x * t.y)
@@ -170,8 +169,8 @@ def base_sampling(dimension: Dimension, texel: Type) -> Any:
     value = texel_type(texel)
     filtered, place = on_level(dimension, texel)
 
-    @sad.function
-    def sample(texels: sad.In[value], size: int4, settings: uint, at: place) -> value:
+    @function
+    def sample(texels: In[value], size: int4, settings: uint, at: place) -> value:
         return filtered(texels, size, settings, at, 0)
 
     return sample
@@ -182,51 +181,51 @@ def level_sampling(dimension: Dimension, texel: Type) -> Any:
     value = texel_type(texel)
     filtered, place = on_level(dimension, texel)
 
-    @sad.function
+    @function
     def sample_level(
-        texels: sad.In[value], size: int4, settings: uint, at: place, level: float
+        texels: In[value], size: int4, settings: uint, at: place, level: float
     ) -> value:
         last = size.w - 1
-        on = sad.clamp(level, 0.0, float(last))
-        finer = sad.clamp(int(sad.floor(on)), 0, sad.max(last - 1, 0))
+        on = clamp(level, 0.0, float(last))
+        finer = clamp(int(floor(on)), 0, max(last - 1, 0))
         share = on - float(finer)
         if not mixes_levels(settings):
             share = 1.0 if share >= 0.5 else 0.0
         fine = filtered(texels, size, settings, at, finer)
-        coarse = filtered(texels, size, settings, at, sad.min(finer + 1, last))
+        coarse = filtered(texels, size, settings, at, min(finer + 1, last))
         return fine + (coarse - fine) * share
 
     return sample_level
 
 
-@sad.function
+@function
 def point_on_cube(d: float3) -> float2:
     _, point = on_cube(d)
     return point
 
 
-@sad.function
+@function
 def line_step(size: int4, at: float, step: float) -> float:
     """The square of the length of a step, in texels of level 0."""
     return (step * float(size.x)) ** 2
 
 
-@sad.function
+@function
 def plane_step(size: int4, at: float2, step: float2) -> float:
     along = step * float2(size.xy)
-    return sad.dot(along, along)
+    return dot(along, along)
 
 
-@sad.function
+@function
 def volume_step(size: int4, at: float3, step: float3) -> float:
     along = step * float3(size.xyz)
-    return sad.dot(along, along)
+    return dot(along, along)
 
 
-@sad.function
+@function
 def cube_step(size: int4, at: float3, step: float3) -> float:
-    along = sad.fwd_diff(point_on_cube)(sad.diff_pair(at, step)).d * float(size.x)
-    return sad.dot(along, along)
+    along = fwd_diff(point_on_cube)(diff_pair(at, step)).d * float(size.x)
+    return dot(along, along)
 
 
 STEPS = {
@@ -242,12 +241,12 @@ def step_sampling(dimension: Dimension, texel: Type) -> Any:
     value, place = texel_type(texel), on_level(dimension, texel)[1]
     on, squared = level_sampling(dimension, texel), STEPS[dimension]
 
-    @sad.function
+    @function
     def sample_grad(
-        texels: sad.In[value], size: int4, settings: uint, at: place, by_x: place, by_y: place
+        texels: In[value], size: int4, settings: uint, at: place, by_x: place, by_y: place
     ) -> value:
-        longer = sad.max(squared(size, at, by_x), squared(size, at, by_y))
-        return on(texels, size, settings, at, 0.5 * sad.log2(sad.max(longer, 1e-20)))
+        longer = max(squared(size, at, by_x), squared(size, at, by_y))
+        return on(texels, size, settings, at, 0.5 * log2(max(longer, 1e-20)))
 
     return sample_grad
 
@@ -262,17 +261,17 @@ def sampling(read: TextureRead, dimension: Dimension, texel: Type) -> Any:
     return make(dimension, texel)
 
 
-@sad.function
+@function
 def line_place(at: int) -> int3:
     return int3(at, 0, 0)
 
 
-@sad.function
+@function
 def plane_place(at: int2) -> int3:
     return int3(at, 0)
 
 
-@sad.function
+@function
 def volume_place(at: int3) -> int3:
     return at
 
@@ -287,12 +286,12 @@ def loading(dimension: Dimension, texel: Type) -> Any:
     place_of, place = PLACES.get(dimension, (volume_place, int3))
     is_cube = dimension is Dimension.CUBE
 
-    @sad.function
-    def load(texels: sad.In[value], size: int4, at: place, level: int) -> value:
+    @function
+    def load(texels: In[value], size: int4, at: place, level: int) -> value:
         number = -1
         if level >= 0 and level < size.w:
             n, p = level_size(size, level, is_cube), place_of(at)
-            if sad.all(p >= int3(0)) and sad.all(p < n):
+            if all_true(p >= int3(0)) and all_true(p < n):
                 number = level_start(size, level, is_cube) + (p.z * n.y + p.y) * n.x + p.x
         return texels[number]
 

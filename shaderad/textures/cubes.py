@@ -1,0 +1,60 @@
+"""Directions <-> points on the faces of a cube, and texels beyond the edges of a face."""
+
+from __future__ import annotations
+
+from shaderad.decorators import function
+from shaderad.language.annotations import TYPES
+from shaderad.names import INTRINSICS
+
+float2, float3, int2 = (TYPES[name] for name in ("float2", "float3", "int2"))
+clamp = INTRINSICS["clamp"]
+
+
+@function
+def on_cube(d: float3) -> tuple[int, float2]:
+    """The face by which a direction leaves the cube, +x, -x, +y, -y, +z, -z as in Vulkan and D3D,
+    and the point there, from (0, 0) to (1, 1).
+    """
+    size = abs(d)
+    face, side, down, major = 4 if d.z >= 0.0 else 5, d.x, -d.y, size.z
+    if d.z < 0.0:
+        side = -d.x
+    if size.x >= size.y and size.x >= size.z:
+        face, side, down, major = 0 if d.x >= 0.0 else 1, -d.z, -d.y, size.x
+        if d.x < 0.0:
+            side = d.z
+    elif size.y >= size.z:
+        face, side, down, major = 2 if d.y >= 0.0 else 3, d.x, d.z, size.y
+        if d.y < 0.0:
+            down = -d.z
+    return face, 0.5 * float2(side, down) / major + 0.5
+
+
+@function
+def direction_of(face: int, at: float2) -> float3:
+    """The direction that `on_cube` takes to a point, or beyond the edge of a face."""
+    a, b = 2.0 * at.x - 1.0, 2.0 * at.y - 1.0
+    d = float3(1.0, -b, -a)
+    if face == 1:
+        d = float3(-1.0, -b, a)
+    elif face == 2:
+        d = float3(a, 1.0, b)
+    elif face == 3:
+        d = float3(a, -1.0, -b)
+    elif face == 4:
+        d = float3(a, -b, 1.0)
+    elif face == 5:
+        d = float3(-a, -b, -1.0)
+    return d
+
+
+@function
+def cube_texel(face: int, x: int, y: int, n: int) -> int:
+    """The texel at a position, from -1 to n, on the next face where it is beyond an edge."""
+    f, at = face, int2(x, y)
+    if min(x, y) < 0 or max(x, y) >= n:
+        center = float2(float(x) + 0.5, float(y) + 0.5) / float(n)
+        f, point = on_cube(direction_of(face, center))
+        at = int2(point * float(n))
+    at = clamp(at, int2(0), int2(n - 1))
+    return (f * n + at.y) * n + at.x
