@@ -2,9 +2,9 @@
 
     python samples/hosts/prepare.py [OUT]
 
-OUT/mesh and OUT/scan are builds, such as an engine ships. OUT/mesh_data and OUT/scan_data hold
-arrays without a header, elements packed as in the builds: arguments, and as ``expected_*.bin`` the
-result and the gradients that shaderad's Python API finds for them.
+OUT/mesh, OUT/scan and OUT/texture are builds, such as an engine ships. OUT/mesh_data and its like
+hold arrays without a header, elements packed as in the builds: arguments, and as ``expected_*.bin``
+the result and the gradients that shaderad's Python API finds for them.
 """
 
 from __future__ import annotations
@@ -21,10 +21,12 @@ import shaderad as sad
 HERE = Path(__file__).parent
 MESH_SOURCE = HERE / "kernels.py"
 GRAPH_SOURCE = HERE / "scan_product.py"
+TEXTURE_SOURCE = HERE / "textured.py"
 TARGETS = ("spirv", "hlsl", "wgsl")
 VERTICES_A_SIDE = 12
 SAMPLES = 2000
 SCAN_LENGTH = 5000
+PICTURE_SHAPE, PLACES = (16, 24, 4), 3000
 
 Array = np.ndarray[Any, Any]
 
@@ -83,6 +85,29 @@ def scan_expected(given: Mapping[str, Array]) -> dict[str, Array]:
     return {"value": value.numpy(), "x": gradient.numpy()}
 
 
+def texture_arrays() -> dict[str, Array]:
+    """A picture, and places on it."""
+    draw = np.random.default_rng(9)
+    return {
+        "picture": draw.random(PICTURE_SHAPE).astype("<f4"),
+        "at": draw.uniform(-0.5, 1.5, (PLACES, 2)).astype("<f4"),
+        "target": draw.random((PLACES, 4)).astype("<f4"),
+    }
+
+
+def texture_expected(given: Mapping[str, Array]) -> dict[str, Array]:
+    """The squared difference over all places, and its gradients."""
+    from textured import squared_difference
+
+    names = ("picture", "smooth", "at", "target")
+    arguments = {**given, "picture": sad.texture(given["picture"]), "smooth": sad.sampler()}
+    value, pullback = sad.vjp(
+        squared_difference, *(arguments[n] for n in names), dim=PLACES, shapes={"total": (1,)}
+    )
+    gradients = zip(names, pullback(np.ones(1, "<f4")), strict=True)
+    return {"total": value.numpy(), **{n: g.numpy() for n, g in gradients if g is not None}}
+
+
 def save(folder: Path, given: Mapping[str, Array], expected: Mapping[str, Array]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name, array in given.items():
@@ -97,9 +122,11 @@ def main(arguments: list[str] | None = None) -> None:
     out = parser.parse_args(arguments).out
     sad.build(MESH_SOURCE, out / "mesh", targets=TARGETS)
     sad.build(GRAPH_SOURCE, out / "scan", targets="wgsl")
-    mesh, scan = mesh_arrays(), scan_arrays()
+    sad.build(TEXTURE_SOURCE, out / "texture", targets="wgsl")
+    mesh, scan, texture = mesh_arrays(), scan_arrays(), texture_arrays()
     save(out / "mesh_data", mesh, mesh_expected(mesh))
     save(out / "scan_data", scan, scan_expected(scan))
+    save(out / "texture_data", texture, texture_expected(texture))
     print(f"wrote {out}")
 
 

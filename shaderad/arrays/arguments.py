@@ -56,11 +56,11 @@ def _texels_of(value: Any, t: types.TextureType, name: str, device: Device) -> A
 
 
 def _bound_sampler(value: Any, name: str, device: Device) -> Array:
-    """A sampler, as an empty array that lies in it."""
+    """A sampler, as an array that lies in it."""
     if not isinstance(value, SamplerSettings):
         raise error("SR0819", name=name, type=types.SAMPLER, found=_described(value),
                     make='sad.sampler("linear")')  # fmt: skip
-    return Array(device, types.UINT, (0,), device.runtime.sampler(value))
+    return Array(device, types.UINT, (), device.runtime.sampler(value))
 
 
 def _described(value: Any) -> str:

@@ -18,7 +18,7 @@ Place = Mapping[str, int | str]
 """Numbers and register by field of `BindingPlace`; empty if the compiler removed the resource."""
 
 _REGISTER = re.compile(r"\b(\w+?)_\d+ : register\(([bstu]\d+)(?:, space(\d+))?\)")
-_METAL_BUFFER = re.compile(r"\b(\w+?)_\d+ \[\[buffer\((\d+)\)\]\]")
+_METAL_INDEX = re.compile(r"\b(\w+?)_\d+ \[\[(buffer|texture|sampler)\((\d+)\)\]\]")
 _WGSL_BINDING = re.compile(r"@binding\((\d+)\) @group\((\d+)\)")
 _OP_DECORATE, _BINDING, _DESCRIPTOR_SET = 71, 33, 34
 
@@ -65,9 +65,7 @@ def hlsl_places(program: Program, content: bytes) -> dict[str, Place]:
 
 
 def metal_places(program: Program, content: bytes) -> dict[str, Place]:
-    """Buffer indices."""
-    buffers = dict(_METAL_BUFFER.findall(content.decode()))
-    return {
-        b.name: {"buffer": int(buffers[b.name])} if b.name in buffers else {}
-        for b in program.bindings
-    }
+    """Indices of buffers, textures and samplers."""
+    found = _METAL_INDEX.findall(content.decode())
+    places: dict[str, Place] = {name: {kind: int(index)} for name, kind, index in found}
+    return {b.name: places.get(b.name, {}) for b in program.bindings}

@@ -107,7 +107,8 @@ def lacking(lowered: Lowered, known: Capabilities) -> list[str]:
     missing = [f"`{feature}`" for feature in program.features - known.features]
     if not known.survives_exchange and _ADDS_BY_EXCHANGE in program.slang:
         missing.append("adds by exchange")
-    count = sum(b.access is not BindingAccess.UNIFORM for b in program.bindings)
+    buffers = (BindingAccess.READ, BindingAccess.WRITE)
+    count = sum(b.access in buffers for b in program.bindings)
     if count > known.storage_buffer_limit:
         limit = known.storage_buffer_limit
         missing.append(f"{count} storage buffers (`{program.name}` binds them, it has {limit})")

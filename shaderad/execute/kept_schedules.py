@@ -19,7 +19,7 @@ from shaderad.execute.planned_kernels import PlannedKernel, used
 from shaderad.execute.prepared import Prepared, prepare
 from shaderad.execute.schedule import LaunchPlan, launch_shapes
 from shaderad.ir.arrays import ArrayType, Value
-from shaderad.lower.bindings import RESOURCE_ROLES, ROLES, Mode, Role
+from shaderad.lower.bindings import ROLES, Mode, Role
 
 if TYPE_CHECKING:
     from shaderad.arrays.arrays import Array
@@ -115,8 +115,8 @@ def launch_plan(
 
     def value(key: Key) -> Value:
         role, name = key
-        is_resource = name in facts.resources and role in RESOURCE_ROLES
-        shape = (0,) if is_resource else shapes.get(name, ())
+        is_bound_itself = role is Role.INPUT and name in facts.resources
+        shape = (0,) if is_bound_itself else shapes.get(name, ())
         return Value(ArrayType(facts.element_types[name], shape))
 
     read = [

@@ -26,7 +26,7 @@ from shaderad.execute.kept_schedules import (
 from shaderad.execute.planned_kernels import used
 from shaderad.execute.schedule import launch_sizes
 from shaderad.ir.types import Access
-from shaderad.lower.bindings import RESOURCE_ROLES, Mode, Role
+from shaderad.lower.bindings import Mode, Role
 
 if TYPE_CHECKING:
     from shaderad.device.stages import KernelFacts
@@ -278,7 +278,7 @@ class Launch:
     def _array(self, key: Key, derivatives: Mapping[Key, Array]) -> Array:
         """The array that serves a role."""
         role, name = key
-        if role in RESOURCE_ROLES:
+        if role is Role.INPUT:
             return self.inputs[name]
         if role is Role.RESULT:
             return self.outputs[name]

@@ -235,8 +235,8 @@ class TextureType(BufferType):
 class SamplerType(BufferType):
     """``sad.Sampler``: how a texture is filtered, and what lies beyond its edges.
 
-    As an array it is empty. A uniform has its settings in a ``uint``, by which derivatives compute
-    the filter: two bits an axis with the number in `WRAPS`, x first, then `LINEAR` and
+    As an array it has no axes. A uniform has its settings in a ``uint``, by which derivatives
+    compute the filter: two bits an axis with the number in `WRAPS`, x first, then `LINEAR` and
     `MIXES_LEVELS`.
     """
 
@@ -255,7 +255,7 @@ class Void(Type):
 FLOAT, HALF, DOUBLE = Scalar(Kind.FLOAT), Scalar(Kind.HALF), Scalar(Kind.DOUBLE)
 INT, UINT, BOOL = Scalar(Kind.INT), Scalar(Kind.UINT), Scalar(Kind.BOOL)
 VOID = Void()
-SAMPLER = SamplerType(Access.IN, UINT)
+SAMPLER = SamplerType(Access.IN, UINT, rank=0)
 
 
 def is_float(t: Type) -> bool:

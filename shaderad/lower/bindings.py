@@ -54,8 +54,8 @@ class Role(Enum):
     __hash__ = object.__hash__
 
     INPUT = "input"  # an In array
-    SAMPLED = "sampled"  # a texture as a sampler reads it
-    SAMPLER = "sampler"
+    SAMPLED = "sampled"  # a cube as a sampler reads it; bound as an input
+    SAMPLER = "sampler"  # bound as an input
     UNIFORM = "uniform"  # a uniform that is a 0-d device array
     OUTPUT = "output"  # an Out, Add, Min or Max array, written
     RESULT = "result"  # a Min or Max array, result of the primal, read
@@ -133,8 +133,6 @@ ROLES: dict[Role, RoleRow] = {
     Role.PRINT: RoleRow(),
 }
 """A row for each role."""
-RESOURCE_ROLES = (Role.INPUT, Role.SAMPLED, Role.SAMPLER)
-"""The roles in which textures and samplers are bound themselves, which take no bytes."""
 check_rows(ROLES, Role)
 
 

@@ -14,7 +14,7 @@ from shaderad.compiler.artifact import Program
 from shaderad.diagnostics import DerivativeError
 from shaderad.ir.nodes import Buffer, Function, Kernel
 from shaderad.ir.prints import silent
-from shaderad.ir.types import Access, Kind, is_differentiable, scalars
+from shaderad.ir.types import Access, Kind, TextureType, is_differentiable, scalars
 from shaderad.ir.walk import reachable, writes_memory
 from shaderad.lower.bindings import Mode, Variant
 from shaderad.lower.kernels import assemble
@@ -118,12 +118,15 @@ def _read(module: Module, b: Buffer) -> tuple[Piece, ...]:
     parameters, values = ", ".join(f"int {i}" for i in indices), ", ".join(indices)
     number = module.arrays.silent_number(b.name, values, is_there=module.is_unchecked)
     reader = "readInside" if module.is_unchecked else "read"
+    element = f"{reader}<{t}, {array}>({number})"
+    if isinstance(b.type, TextureType):
+        element = f"{array}.texel({number})"
     add = f"addGradient<{t}, {array}>({number}, {t}.gradientWordCount, 0, result_bar);"
     pair = f"diffPair({name}({values}), {module.types.zero(b.type.element)})"
     read, pulled, pushed = Piece(), Piece(), Piece()
     read.add(f"/// `{'.'.join(b.path)}[{values}]`; `bwd_diff` adds to the gradient of the array.")
     read.add(*derivatives.attributes)
-    read.block(f"public {t} {name}({parameters})", [f"return {reader}<{t}, {array}>({number});"])
+    read.block(f"public {t} {name}({parameters})", [f"return {element};"])
     pulled.block(f"void {derivatives.backward}({parameters}, {t} result_bar)", [add])
     pushed.block(f"DifferentialPair<{t}> {derivatives.forward}({parameters})", [f"return {pair};"])
     return read, pulled, pushed

@@ -11,7 +11,7 @@ from tests.samples.loading import SAMPLES, module_of
 
 chromium = module_of(SAMPLES / "mesh_interpolation" / "web" / "chromium.py", "chromium")
 # `main.js` has run when its import is done, even if the page had imported it before.
-SHOWN = """import(new URL("main.js", location))
+SHOWN = """import(new URL("{script}", location))
     .then(() => document.querySelector("pre").textContent)"""
 
 needed = pytest.mark.skipif(
@@ -19,8 +19,10 @@ needed = pytest.mark.skipif(
 )
 
 
-def shown(folder: Path, page: str, flags: Sequence[str] = chromium.WEBGPU) -> str:
+def shown(
+    folder: Path, page: str, flags: Sequence[str] = chromium.WEBGPU, script: str = "main.js"
+) -> str:
     """What the script of a page in `folder` leaves in its ``<pre>``."""
     with chromium.served(folder) as address, chromium.Tab(flags=flags) as tab:
         tab.open(f"{address}/{page}")
-        return tab.value(SHOWN)
+        return tab.value(SHOWN.format(script=script))

@@ -100,7 +100,15 @@ def test_its_gradients_are_those_of_the_python_api(hosts_folder: Path, tmp_path:
     (tmp_path / "hosts" / "out").symlink_to(hosts_folder)
     shown = browser.shown(tmp_path / "hosts", "web/index.html")
     assert shown.startswith("PASS\n")
-    assert len(shown.splitlines()) == 7
+    assert len(shown.splitlines()) == 11
+
+
+def test_it_trains_a_texture(hosts_folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "web").symlink_to(HOSTS / "web")
+    (tmp_path / "out").symlink_to(hosts_folder)
+    shown = browser.shown(tmp_path, "web/texture.html", script="texture.js")
+    first, *_, last = [float(line.split()[-1]) for line in shown.splitlines()]
+    assert last < first / 100
 
 
 def test_a_folder_without_a_build_is_one_sentence(tmp_path: Path) -> None:

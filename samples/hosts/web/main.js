@@ -1,9 +1,11 @@
-// Runs the gradients of a mesh and of a graph, and compares both with what Python found.
+// Runs the gradients of a mesh, a graph and a texture, and compares them with what Python found.
 
 import { HostError, load } from "./shaderad.js";
 
 // Of the largest number: float32, hundreds of terms added in any order.
 const TOLERANCE = 1e-5;
+// The units of GPUs filter textures with weights of eight bits.
+const UNIT_TOLERANCE = 4e-3;
 // What `prepare.py` wrote; the page is served from the folder above, which holds both.
 const OUT = new URLSearchParams(location.search).get("out") ?? "../out";
 
@@ -49,6 +51,25 @@ async function scan() {
   return errors(build, "scan_data", { value, x: gradient });
 }
 
+async function texture() {
+  const build = await load(`${OUT}/texture`);
+  const kernel = await build.kernel("squared_difference");
+  const given = async (name, type) => build.array(await data(`texture_data/${name}`), type);
+  const texels = new Float32Array(await data("texture_data/picture"));
+  const inputs = {
+    picture: build.texture([texels], { size: [24, 16] }),
+    smooth: build.sampler(),
+    at: await given("at", "float2"),
+    target: await given("target", "float4"),
+  };
+  const how = { dim: inputs.at.shape, shapes: { total: [1] } };
+  const { total } = await kernel.primal(inputs, how);
+  const one = build.array(Float32Array.of(1), "float");
+  const gradients = await kernel.backward(inputs, { total: one }, how);
+  const [[name, error], ...others] = await errors(build, "texture_data", { total, ...gradients });
+  return [[name, error * TOLERANCE / UNIT_TOLERANCE], ...others];
+}
+
 async function errors(build, folder, arrays) {
   const found = [];
   for (const [name, array] of Object.entries(arrays)) {
@@ -59,7 +80,7 @@ async function errors(build, folder, arrays) {
 
 async function report() {
   try {
-    const found = [...await mesh(), ...await scan()];
+    const found = [...await mesh(), ...await scan(), ...await texture()];
     const isRight = found.every(([, error]) => error <= TOLERANCE);
     const lines = found.map(([name, error]) => `${name.padEnd(24)}${error.toExponential(1)}`);
     return [isRight ? "PASS" : "FAIL", ...lines].join("\n");

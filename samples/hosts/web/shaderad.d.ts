@@ -11,6 +11,26 @@ export interface DeviceArray {
   shape: number[];
 }
 
+/** A texture for kernels; as an array it has one axis, the texels of all levels. */
+export interface DeviceTexture {
+  texture: GPUTexture;
+  dimension: TextureDimension;
+  shape: number[];
+  /** Texels along x, y and z on a level; the faces of a cube along z. */
+  extents(level: number): [number, number, number];
+}
+
+export type TextureDimension = "1d" | "2d" | "3d" | "cube";
+
+/** A sampler for kernels. */
+export interface DeviceSampler {
+  sampler: GPUSampler;
+  settings: Uint32Array;
+}
+
+/** What a kernel takes: its parameters say which. */
+export type Input = DeviceArray | DeviceTexture | DeviceSampler;
+
 /** What a call of a kernel says beside its arrays. */
 export interface Launch {
   /** How many threads along each axis. */
@@ -28,10 +48,10 @@ export interface BackwardLaunch extends Launch {
 
 export interface Kernel {
   /** What the kernel writes, by name; inputs are `mesh_colors` for `mesh.colors`. */
-  primal(inputs: Record<string, DeviceArray>, how: Launch): Promise<Record<string, DeviceArray>>;
+  primal(inputs: Record<string, Input>, how: Launch): Promise<Record<string, DeviceArray>>;
   /** The gradient by each input, given that by each output; zeros where one is missing. */
   backward(
-    inputs: Record<string, DeviceArray>,
+    inputs: Record<string, Input>,
     cotangents: Record<string, DeviceArray>,
     how: BackwardLaunch,
   ): Promise<Record<string, DeviceArray>>;
@@ -76,6 +96,20 @@ export interface Build {
   graph(name: string): Graph;
   /** Copies the bytes of packed elements of a type to the device. */
   array(data: ArrayBuffer | ArrayBufferView, element: string, shape?: number[]): DeviceArray;
+  /** Makes a texture of the bytes of its levels, row after row. */
+  texture(
+    levels: ArrayBufferView[],
+    how: { size: number[]; format?: GPUTextureFormat; dimension?: TextureDimension },
+  ): DeviceTexture;
+  /** A texture of yours, for kernels. */
+  textureOf(texture: GPUTexture, dimension?: TextureDimension): DeviceTexture;
+  /** Copies packed texels on the device to a level, for formats of 32 bits a channel. */
+  copyToTexture(array: DeviceArray, texture: DeviceTexture, mipLevel?: number): void;
+  sampler(how?: {
+    filter?: "linear" | "nearest";
+    wrap?: "repeat" | "clamp" | "mirror";
+    mipFilter?: "linear" | "nearest";
+  }): DeviceSampler;
   /** The bytes of an array; throws what threads reported since the last time. */
   read(array: DeviceArray): Promise<ArrayBuffer>;
   /** A buffer that repeats one 32-bit word. */

@@ -16,10 +16,16 @@ const SCHEMA = "shaderad-manifest";
 const SCHEMA_VERSION = 3;
 const TARGET = "wgsl";
 const FEATURES = { half: "shader-f16", subgroups: "subgroups" };
+// Asked for where programs filter textures: without it their formats have 8 or 16 bits a channel.
+const FILTERABLE = "float32-filterable";
 // Asked for as high as the adapter goes: WebGPU promises 8 buffers of 128 MiB.
 const LIMITS = ["maxBufferSize", "maxStorageBufferBindingSize", "maxStorageBuffersPerShaderStage"];
 const GROUPS_A_ROW = 65535;
 const REPORT_BYTES = 2080;
+const WRAPS = ["repeat", "clamp", "mirror"];
+const ADDRESS_MODES = { repeat: "repeat", clamp: "clamp-to-edge", mirror: "mirror-repeat" };
+// Bits of a sampler's settings behind those of its wraps: docs/manifest.md.
+const [LINEAR, MIXES_LEVELS] = [1 << 6, 1 << 7];
 
 /** What is wrong with the folder, the device or an argument, in one sentence. */
 export class HostError extends Error {}
@@ -56,6 +62,8 @@ async function opened(manifest) {
   if (missing.length) throw new HostError(`this device has no ${missing.join(", ")}`);
   const requiredLimits = Object.fromEntries(LIMITS.map((one) => [one, adapter.limits[one]]));
   const requiredFeatures = wanted.map((one) => FEATURES[one]);
+  const filters = programs.some((one) => one.resources.some((each) => each.is_filtered));
+  if (filters && adapter.features.has(FILTERABLE)) requiredFeatures.push(FILTERABLE);
   return adapter.requestDevice({ requiredFeatures, requiredLimits });
 }
 
@@ -117,6 +125,72 @@ class Build {
     bytes.set(new Uint8Array(data.buffer ?? data, data.byteOffset ?? 0, byteCount));
     this.device.queue.writeBuffer(buffer, 0, bytes);
     return { buffer, offset: 0, byteCount, shape: shape ?? [byteCount / size] };
+  }
+
+  /**
+   * Makes a texture, which kernels take where they say `Texture2D` and the like.
+   * @param {ArrayBufferView[]} levels The bytes of each level, row after row.
+   * @param {object} how `size`: texels along x, y and z; `format`: of WebGPU, of one, two or four
+   *     channels; `dimension`: "1d", "2d", "3d" or "cube", whose faces are the texels along z.
+   * @returns {DeviceTexture}
+   */
+  texture(levels, { size, format = "rgba32float", dimension = "2d" }) {
+    const [width, height = 1, depth = 1] = size;
+    const { TEXTURE_BINDING, COPY_DST, COPY_SRC } = GPUTextureUsage;
+    const texture = this.device.createTexture({
+      size: [width, height, depth],
+      format,
+      dimension: dimension === "cube" ? "2d" : dimension,
+      mipLevelCount: levels.length,
+      usage: TEXTURE_BINDING | COPY_DST | COPY_SRC,
+    });
+    const made = this.textureOf(texture, dimension);
+    levels.forEach((data, mipLevel) => {
+      const [columns, rows, layers] = made.extents(mipLevel);
+      const layout = { bytesPerRow: data.byteLength / (rows * layers), rowsPerImage: rows };
+      this.device.queue.writeTexture(
+        { texture, mipLevel }, data, layout, [columns, rows, layers]);
+    });
+    return made;
+  }
+
+  /** A texture of yours, for kernels. @returns {DeviceTexture} */
+  textureOf(texture, dimension = texture.dimension) {
+    return new DeviceTexture(texture, dimension);
+  }
+
+  /**
+   * Copies packed texels on the device to a level: floats, for formats of 32 bits a channel.
+   * @param {DeviceArray} array Such as a gradient step made of the level's texels.
+   */
+  copyToTexture({ buffer, offset, byteCount }, { texture, extents }, mipLevel = 0) {
+    const [columns, rows, layers] = extents(mipLevel);
+    const rowBytes = byteCount / (rows * layers);
+    const encoder = this.device.createCommandEncoder();
+    for (let row = 0; row < rows * layers; row++) {  // Rows together would have to be padded.
+      const origin = [0, row % rows, Math.floor(row / rows)];
+      encoder.copyBufferToTexture(
+        { buffer, offset: offset + row * rowBytes }, { texture, mipLevel, origin }, [columns, 1, 1]);
+    }
+    this.device.queue.submit([encoder.finish()]);
+  }
+
+  /**
+   * Makes a sampler, which kernels take where they say `Sampler`.
+   * @param {object} how `filter` and `mipFilter`: "linear" or "nearest"; `wrap`: "repeat", "clamp"
+   *     or "mirror".
+   */
+  sampler({ filter = "linear", wrap = "repeat", mipFilter = "linear" } = {}) {
+    const mode = ADDRESS_MODES[wrap];
+    if (!mode) throw new HostError(`wrap is one of ${WRAPS.join(", ")}, not ${wrap}`);
+    const sampler = this.device.createSampler({
+      magFilter: filter, minFilter: filter, mipmapFilter: mipFilter,
+      addressModeU: mode, addressModeV: mode, addressModeW: mode,
+    });
+    const wraps = WRAPS.indexOf(wrap) * 0b010101;
+    const settings = Uint32Array.of(
+      wraps + (filter === "linear" && LINEAR) + (mipFilter === "linear" && MIXES_LEVELS));
+    return { sampler, settings, offset: 0, byteCount: 0, shape: [] };
   }
 
   /** The bytes of an array; throws what threads reported since the last time. */
@@ -221,10 +295,10 @@ class Build {
     });
     new Uint32Array(constants.getMappedRange()).set(words);
     constants.unmap();
-    const buffers = { ...bound, [program.parameters.name]: constants };
-    for (const one of program.resources) if (isReport(one)) buffers[one.name] = this.#report;
-    const entries = places(program).map(({ name, place }) => (
-      { binding: place.binding, resource: { buffer: buffers[name] } }));
+    const resources = { ...bound, [program.parameters.name]: constants };
+    for (const one of program.resources) if (isReport(one)) resources[one.name] = this.#report;
+    const entries = places(program).map((one) => (
+      { binding: one.place.binding, resource: boundAs(one, resources[one.name]) }));
     const last = groupOf(program);
     const bindGroups = Array.from({ length: last + 1 }, (_, k) => this.device.createBindGroup({
       layout: pipeline.getBindGroupLayout(k),
@@ -243,10 +317,54 @@ function places({ parameters, resources }) {
 const groupOf = (program) => places(program)[0].place.set;
 
 function layoutEntries(program) {
-  const types = { read: "read-only-storage", write: "storage", uniform: "uniform" };
   const visibility = GPUShaderStage.COMPUTE;
-  return places(program).map(({ place, access }) => (
-    { binding: place.binding, visibility, buffer: { type: types[access] } }));
+  return places(program).map((one) => (
+    { binding: one.place.binding, visibility, ...layoutOf(one) }));
+}
+
+function layoutOf({ access, view, is_filtered: isFiltered }) {
+  const types = { read: "read-only-storage", write: "storage", uniform: "uniform" };
+  if (access === "sampler") return { sampler: { type: "filtering" } };
+  if (access !== "texture") return { buffer: { type: types[access] } };
+  return { texture: { sampleType: isFiltered ? "float" : "unfilterable-float", viewDimension: view } };
+}
+
+/** What a bind group takes for a buffer, texture or sampler. */
+function boundAs({ access, view, name }, given) {
+  if (access === "sampler" && given.sampler) return given.sampler;
+  if (access === "texture" && given.texture) return given.seenAs(view);
+  if (given instanceof GPUBuffer) return { buffer: given };
+  throw new HostError(`${name} is a ${access}, and is given something else`);
+}
+
+/** A texture that kernels read; as an array it has one axis, the texels of all levels. */
+class DeviceTexture {
+  offset = 0;
+  byteCount = 0;
+  #views = {};
+
+  constructor(texture, dimension) {
+    this.texture = texture;
+    this.dimension = dimension;
+    const levels = Array.from({ length: texture.mipLevelCount }, (_, k) => this.extents(k));
+    this.shape = [levels.map(product).reduce((left, right) => left + right)];
+  }
+
+  /** Texels along x, y and z on a level; the faces of a cube along z. */
+  extents = (level) => {
+    const { width, height, depthOrArrayLayers: depth } = this.texture;
+    const halved = (extent) => Math.max(1, extent >> level);
+    return [halved(width), halved(height), this.dimension === "cube" ? 6 : halved(depth)];
+  };
+
+  /** The uniform of its size: texels along x, y and z, and levels. */
+  get size() {
+    return Int32Array.of(...this.extents(0), this.texture.mipLevelCount);
+  }
+
+  seenAs(dimension) {
+    return this.#views[dimension] ??= this.texture.createView({ dimension });
+  }
 }
 
 const isReport = (resource) => resource.role === "report";
@@ -296,6 +414,7 @@ class Kernel {
 
   async #run(mode, given, { dim, uniforms = {}, shapes = {} }) {
     const plan = planOf(this, mode, "nothing to differentiate by");
+    uniforms = { ...this.#ofResources(given), ...uniforms };
     this.#checkUniforms(uniforms);
     const known = this.#sizes(given, dim, shapes);
     const arrays = plan.inputs.map((name, k) => (
@@ -319,6 +438,16 @@ class Kernel {
       throw new HostError(`${name} has ${array.byteCount} bytes, not ${byteCount}`);
     }
     return array;
+  }
+
+  /** The sizes of textures and the settings of samplers, which are uniforms, by name. */
+  #ofResources(given) {
+    const found = {};
+    for (const { name, path } of this.entry.inputs.filter((one) => one.resource)) {
+      const part = this.entry.uniforms.filter((one) => one.path.slice(0, -1).join() === path.join());
+      for (const one of part) found[one.name] = given[name]?.[one.path.at(-1)];
+    }
+    return found;
   }
 
   #checkUniforms(given) {
@@ -473,7 +602,7 @@ class Run {
     this.byteCounts = plan.buffers.map((one) => one.byte_count);
     this.known = { ...sizes, $group_limit: GROUPS_A_ROW };
     this.operations = [];
-    this.buffers = arrays.map((one) => one.buffer);
+    this.buffers = arrays.map((one) => one.buffer ?? one);  // Textures, samplers: themselves.
     arrays.forEach(({ offset }, k) => {
       if (offset) this.buffers[k] = this.#moved(arrays[k]);
       this.known[`$start_${k}`] = 0;

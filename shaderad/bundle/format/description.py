@@ -68,6 +68,10 @@ class BindingPlace(TypedDict, total=False):
     """HLSL: the register space."""
     buffer: Number
     """Metal: the buffer index."""
+    texture: Number
+    """Metal: the texture index."""
+    sampler: Number
+    """Metal: the sampler index."""
 
 
 class TargetEntry(msgspec.Struct):

@@ -15,7 +15,11 @@ from shaderad.bundle.format.description import (
     one_of,
 )
 from shaderad.bundle.format.plans import PlansEntry
-from shaderad.ir.types import ANNOTATED, Access
+from shaderad.ir.types import ANNOTATED, Access, Dimension
+
+ARRAY, SAMPLER = "array", "Sampler"
+RESOURCES = (ARRAY, *(f"Texture{dimension.value}" for dimension in Dimension), SAMPLER)
+"""What kernels read: buffers, textures as they are annotated, samplers."""
 
 
 class ArrayEntry(msgspec.Struct, omit_defaults=True):
@@ -32,6 +36,9 @@ class ArrayEntry(msgspec.Struct, omit_defaults=True):
     """In a kernel: the parameter and the fields that lead to it; ``[]`` follows a pointer."""
     access: Annotated[Access, one_of(access.value for access in ANNOTATED)] = Access.IN
     """In a kernel: the access of its threads."""
+    resource: Annotated[Name, one_of(RESOURCES)] = ARRAY
+    """What is bound. The texels of a texture are those of all levels, level after level; its buffer
+    in plans, and that of a sampler, has no bytes and stands for the texture or sampler itself."""
 
 
 class Entry(msgspec.Struct):
@@ -55,7 +62,7 @@ class KernelArgument(msgspec.Struct, omit_defaults=True):
 
     name: Name
     type: Name
-    kind: Literal["array", "uniform", "struct of arrays", "constant"]
+    kind: Literal["array", "texture", "sampler", "uniform", "struct of arrays", "constant"]
     value: float | Name | None = None
     """The value of a constant; text for infinities and NaN."""
 

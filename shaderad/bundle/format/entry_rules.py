@@ -8,7 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from shaderad.bundle.format.entries import GraphEntry, KernelEntry
+from shaderad.bundle.format.entries import (
+    ARRAY,
+    RESOURCES,
+    SAMPLER,
+    GraphEntry,
+    KernelEntry,
+)
 from shaderad.bundle.format.type_names import TypeReader
 from shaderad.execute.schedule import DIM, extent_names
 from shaderad.ir.pointers import pointers_in
@@ -70,6 +76,12 @@ def _check_shapes(entry: KernelEntry) -> None:
             raise ValueError(f"a shape {array.shape} of `{array.name}`")
     if sorted(sizes) != sorted(entry.sizes):
         raise ValueError(f"sizes {entry.sizes}")
+    for array in (*entry.inputs, *entry.outputs):
+        is_read = array.access is Access.IN
+        if array.resource not in RESOURCES or (array.resource != ARRAY and not is_read):
+            raise ValueError(f"a {array.resource} `{array.name}`")
+        if array.resource != ARRAY and len(array.shape) != (array.resource != SAMPLER):
+            raise ValueError(f"a shape {array.shape} of `{array.name}`")
     if any(array.access is not Access.IN for array in entry.inputs):
         raise ValueError("an input that is written")
     if any(array.access in (Access.IN, Access.SCRATCH, Access.GROUP) for array in entry.outputs):

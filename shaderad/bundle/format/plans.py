@@ -21,12 +21,12 @@ from shaderad.bundle.format.description import (
     Threads,
     Word,
 )
-from shaderad.compiler.artifact import BindingAccess
+from shaderad.compiler.artifact import BindingAccess, TextureView
 from shaderad.lower.bindings import Role
 
 
-class BindingEntry(msgspec.Struct):
-    """A storage buffer of a program."""
+class BindingEntry(msgspec.Struct, omit_defaults=True):
+    """A storage buffer, texture or sampler of a program."""
 
     slot: Slot
     """The slot in the Slang text; hosts bind by `place`."""
@@ -37,6 +37,10 @@ class BindingEntry(msgspec.Struct):
     """The host provides the buffer of the role ``report``; others belong to the plan."""
     members: list[Name]
     """The arrays of the kernel in the buffer; with several, words tell where each begins."""
+    view: TextureView | None = None
+    """How the program sees a texture; the faces of a cube may be bound as planes, too."""
+    is_filtered: bool = False
+    """True if a sampler filters the texture: its format must allow that."""
 
 
 class ParameterWords(msgspec.Struct):

@@ -95,7 +95,10 @@ def span_in(file: str, line: int) -> Span:
 def _bindings(entry: ProgramEntry) -> tuple[Binding, ...]:
     first = entry.parameters.slot
     bindings = [Binding(first, entry.parameters.name, BindingAccess.UNIFORM)]
-    bindings += [Binding(r.slot, r.name, r.access) for r in entry.resources]
+    bindings += [Binding(r.slot, r.name, r.access, r.view, r.is_filtered) for r in entry.resources]
+    for b in bindings:
+        if (b.access is BindingAccess.TEXTURE) != (b.view is not None):
+            raise ValueError(f"a view of `{b.name}`")
     slots = [binding.slot for binding in bindings]
     if sorted(slots) != [*range(first, first + len(slots))]:
         raise ValueError(f"slots {slots} of one program")

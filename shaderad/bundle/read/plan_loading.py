@@ -10,7 +10,7 @@ from collections.abc import Container, Mapping, Sequence
 
 from shaderad.bundle.format import plans
 from shaderad.bundle.format.description import NoDerivative, SiteEntry, SizeText
-from shaderad.bundle.format.entries import GraphEntry, KernelEntry
+from shaderad.bundle.format.entries import ARRAY, GraphEntry, KernelEntry
 from shaderad.bundle.format.plan_names import plan_name
 from shaderad.bundle.format.size_text import parsed
 from shaderad.bundle.format.type_names import TypeReader
@@ -50,6 +50,7 @@ class _PlanReader:
             each.name: (types.type(each.type), shape_in(each.shape, entry.sizes))
             for each in (*entry.inputs, *entry.outputs)
         }
+        self._resources = {each.name for each in entry.inputs if each.resource != ARRAY}
         self._arrays |= {each.name: (types.type(each.type), ()) for each in self._uniforms}
         inputs = (*entry.inputs, *self._uniforms)
         self._wanted = {each.name: self._has_derivative(each.name, each.is_differentiable)
@@ -172,6 +173,8 @@ class _PlanReader:
         counts = schedule.byte_counts
         for key, count in zip(inputs, counts, strict=False):
             element, shape = self._arrays[key[1]]
+            if key[0] is Role.INPUT and key[1] in self._resources:
+                shape = (0,)  # a texture or sampler
             if count != storage_bytes(element, product(shape)):
                 raise ValueError(f"an input `{plan_name(key)}` of {count} bytes")
         is_open = isinstance(self._entry, GraphEntry) and bool(self._entry.assumes.equal)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import metadata
+from typing import Any, cast
 
 import msgspec
 
@@ -25,7 +26,13 @@ from shaderad.diagnostics import error
 from shaderad.execute.schedule import launch_shapes
 from shaderad.ir.nodes import NO_SPAN, KernelParameter
 from shaderad.ir.pointers import comes_apart
-from shaderad.ir.types import Access, BufferType, is_differentiable
+from shaderad.ir.types import (
+    Access,
+    BufferType,
+    SamplerType,
+    TextureType,
+    is_differentiable,
+)
 from shaderad.language.values import known_number
 from shaderad.lower.targets import Profile
 
@@ -131,6 +138,7 @@ def _kernel(build: KernelBuild, file_of: FileNames, types: TypeTable) -> to.Kern
             else is_differentiable(b.type),
             path=[*b.path],
             access=b.access,
+            resource=_resource(b.type),
         )
         for b in kernel.buffers
     ]
@@ -155,12 +163,20 @@ def _kernel(build: KernelBuild, file_of: FileNames, types: TypeTable) -> to.Kern
     )
 
 
+def _resource(t: BufferType) -> str:
+    if isinstance(t, TextureType):
+        return f"Texture{t.dimension.value}"
+    return to.SAMPLER if isinstance(t, SamplerType) else to.ARRAY
+
+
 def _parameter(parameter: KernelParameter, constants: Mapping[str, object]) -> to.KernelArgument:
     name, t = parameter.name, parameter.type
     if parameter.is_const:
         return to.KernelArgument(name, str(t), "constant", _constant(constants[name]))
     if isinstance(t, BufferType):
-        return to.KernelArgument(name, str(t.element), "array")
+        kinds = {to.ARRAY: "array", to.SAMPLER: "sampler"}
+        kind = cast("Any", kinds.get(_resource(t), "texture"))
+        return to.KernelArgument(name, str(t.element), kind)
     return to.KernelArgument(name, str(t), "struct of arrays" if comes_apart(t) else "uniform")
 
 

@@ -81,6 +81,8 @@ def _program(point: EntryPoint, files: tuple[str, str]) -> to.ProgramEntry:
                 access=binding.access,
                 role=resource_by_slot[binding.slot].role,
                 members=[*resource_by_slot[binding.slot].members],
+                view=binding.view,
+                is_filtered=binding.is_filtered,
             )
             for binding in storage
         ],

@@ -27,7 +27,18 @@ from shaderad.device.devices import Device
 from shaderad.diagnostics import Error, GradientError, error
 from shaderad.execute.run_graph import kernels_of
 from shaderad.ir.nodes import Kernel
-from shaderad.ir.types import Access, BufferType, Kind, Matrix, Scalar, Struct, Type, Vector
+from shaderad.ir.types import (
+    Access,
+    BufferType,
+    Kind,
+    Matrix,
+    SamplerType,
+    Scalar,
+    Struct,
+    TextureType,
+    Type,
+    Vector,
+)
 from shaderad.lower.bindings import Mode
 from shaderad.lower.targets import targets_in
 from shaderad.runtime import open_runtime
@@ -209,6 +220,8 @@ def graph_call(signature: GraphSignature) -> SyntheticCall:
 
 
 def _parameter(t: Type, name: str, random: np.random.Generator) -> Any:
+    if isinstance(t, TextureType | SamplerType):
+        raise NotSyntheticError(f"`{name}` is a `{t}`")
     if isinstance(t, BufferType):
         if t.access is not Access.IN:
             raise NotSyntheticError(f"`{name}` is written through a struct")

@@ -419,7 +419,7 @@ class Arrays:
         self.resources.append(
             Resource(
                 self._declare(piece, name, loaded),
-                first.role,
+                Role.INPUT if first.is_of_unit else first.role,
                 tuple(m.name for m in members),
                 # Members without a fill are overwritten whole.
                 next((m.fill_word for m in members if m.fill_word is not None), None),
