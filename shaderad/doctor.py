@@ -32,6 +32,7 @@ from shaderad.compiler.validate import Judgement, Status, validate
 from shaderad.diagnostics import Error
 from shaderad.runtime.base import Runtime
 from shaderad.runtime.devices import RUNTIMES, runtime_module
+from shaderad.runtime.texture_formats import TEXTURE_FORMATS
 
 Kind = Literal["ok", "none", "failed", "fact"]
 """`none` is an optional part that is missing; `fact` is neither good nor bad."""
@@ -175,8 +176,22 @@ def _capability_text(capabilities: dict[str, Any], route: str) -> str:
         f"lacks {', '.join(sorted(FEATURES - features)) or 'nothing'}",
         f"gradients add by {capabilities['atomics']} atomics; {route}",
         f"{capabilities['storage_buffer_limit']} storage buffers of up to {megabytes} MiB",
+        _texture_text(capabilities),
     ]
     return "\n".join(lines)
+
+
+def _texture_text(capabilities: dict[str, Any]) -> str:
+    """The extents of textures, the formats that are missing, and those that nothing filters."""
+    known = set(capabilities["texture_formats"])
+    lacking = sorted(TEXTURE_FORMATS.keys() - known)
+    unfiltered = sorted(known - set(capabilities["filtered_formats"]))
+    extent = capabilities["texture_extent_limits"][1]
+    return "; ".join([
+        f"textures of up to {extent} x {extent} texels",
+        f"filters {'all but ' * bool(unfiltered)}{', '.join(unfiltered) or 'all'} of their formats",
+        *([f"lacks {', '.join(lacking)}"] if lacking else []),
+    ])  # fmt: skip
 
 
 def _ask_child(runtime: str) -> dict[str, Any]:
@@ -213,11 +228,15 @@ def _try_runtime(name: str) -> dict[str, Any]:
     capabilities = dataclasses.asdict(runtime.capabilities)
     answer = {
         "adapters": [info.summary for info in adapters],
-        "capabilities": capabilities | {"features": sorted(runtime.capabilities.features)},
+        "capabilities": {name: _jsonable(value) for name, value in capabilities.items()},
         "route": route,
     }
     runtime.close()
     return answer
+
+
+def _jsonable(value: Any) -> Any:
+    return sorted(value) if isinstance(value, frozenset) else value
 
 
 def _doubled(runtime: Runtime) -> tuple[float, ...]:

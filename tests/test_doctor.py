@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,9 @@ from shaderad import doctor
 from shaderad.compiler.validate import Judgement, Status
 from shaderad.diagnostics import error
 from shaderad.doctor import Finding
+from shaderad.runtime import Capabilities
+from shaderad.runtime.texture_formats import TEXTURE_FORMATS
+from tests.fake_runtime import CAPABILITIES
 
 
 def run_doctor(**environment: str) -> subprocess.CompletedProcess[str]:
@@ -133,3 +137,22 @@ def test_one_runtime_that_works_is_enough() -> None:
     broken = Finding("runtimes", "wgpu", "failed", "")
     assert doctor.can_run([broken, Finding("runtimes", "slangpy", "ok", "")])
     assert not doctor.can_run([broken, Finding("compiler", "libslang", "ok", "")])
+
+
+def test_formats_of_textures_that_are_not_there_or_not_filtered_are_named() -> None:
+    few = replace(
+        CAPABILITIES,
+        texture_formats=frozenset(TEXTURE_FORMATS) - {"rgba8unorm-srgb"},
+        filtered_formats=frozenset({"r8unorm", "rg8unorm", "rgba8unorm", "rgba16float"}),
+    )
+    (line,) = (each for each in texts_of(few) if each.startswith("textures"))
+    assert line == (
+        "textures of up to 8192 x 8192 texels; filters all but r16float, r32float, rg16float, "
+        "rg32float, rgba32float of their formats; lacks rgba8unorm-srgb"
+    )
+    every = replace(few, texture_formats=few.filtered_formats | {"rgba8unorm"})
+    assert "; filters all of their formats; lacks " in "\n".join(texts_of(every))
+
+
+def texts_of(capabilities: Capabilities) -> list[str]:
+    return doctor._capability_text(asdict(capabilities), "a route").splitlines()

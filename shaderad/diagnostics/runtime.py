@@ -184,7 +184,7 @@ MESSAGES: dict[str, Message] = {
         help="make it in a format of `sad.texture` (docs/runtimes.md), with the usages {usage}",
     ),
     "SR0633": _device(
-        "bug in shaderad, stage runtime: {found} bytes for level {level} of a texture with "
+        "bug in shaderad, stage runtime: {found} for level {level} of a texture with "
         "{level_count:level|levels}",
         help="please report it together with the kernel",
     ),

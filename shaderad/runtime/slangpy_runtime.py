@@ -305,13 +305,12 @@ class SlangpyRuntime(Runtime):
     def record_texture_write(self, texture: DeviceTexture, level: int, content: memoryview) -> None:
         slangpy_textures.write_level(self._commands(), texture, level, content)
 
-    def read_level(self, texture: DeviceTexture, level: int) -> memoryview:
-        rows = StagedRows(texture.layout, level)
+    def read_rows(self, texture: DeviceTexture, rows: StagedRows) -> memoryview:
         staging = self._staging_buffer(rows.byte_count)
         slangpy_textures.copy_level(self._commands(), texture, rows, staging)
         self.submit()
         self._await_submission()
-        return rows.packed(memoryview(staging.to_numpy()).cast("B"))
+        return memoryview(staging.to_numpy()).cast("B")
 
     def compiled(self, program: Program) -> tuple[Code, Route]:
         return check_compiles(program, self.capabilities)

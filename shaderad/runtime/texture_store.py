@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from shaderad.compiler.artifact import Binding, BindingAccess
 from shaderad.diagnostics import error
+from shaderad.runtime.capabilities import check_bytes
 from shaderad.runtime.guard import Guarded, guarded
 from shaderad.runtime.idle_buffers import BufferPool, DeviceBuffer
 from shaderad.runtime.textures import (
     DeviceSampler,
     DeviceTexture,
+    StagedRows,
     check_layout,
     check_texture,
 )
@@ -88,14 +90,16 @@ class TextureStore(Guarded):
     def write_texture(self, texture: DeviceTexture, level: int, data: bytes | memoryview) -> None:
         """Writes a level, row after row, after all recorded commands."""
         content = memoryview(data).cast("B")
-        _check_bytes(texture, level, content.nbytes)
+        _check_level(texture, level, content.nbytes)
         self.record_texture_write(texture, level, content)
 
     @guarded
     def read_texture(self, texture: DeviceTexture, level: int) -> memoryview:
         """Submits, waits, and returns the bytes of a level, row after row."""
-        _check_bytes(texture, level, texture.layout.level_bytes(level))
-        return self.read_level(texture, level)
+        _check_level(texture, level)
+        rows = StagedRows(texture.layout, level)
+        check_bytes(self.capabilities, rows.byte_count, self.capabilities.buffer_bytes_limit)
+        return rows.packed(self.read_rows(texture, rows))
 
     @guarded
     def sampler(self, settings: SamplerSettings) -> DeviceSampler:
@@ -140,12 +144,14 @@ class TextureStore(Guarded):
     ) -> None: ...
 
     @abstractmethod
-    def read_level(self, texture: DeviceTexture, level: int) -> memoryview: ...
+    def read_rows(self, texture: DeviceTexture, rows: StagedRows) -> memoryview:
+        """Submits, waits, and returns the bytes of `rows` with the gaps between them."""
 
 
-def _check_bytes(texture: DeviceTexture, level: int, byte_count: int) -> None:
-    """Raises SR0633 for another number of bytes than the level has, or no such level."""
+def _check_level(texture: DeviceTexture, level: int, byte_count: int | None = None) -> None:
+    """Raises SR0633 if there is no such level, or it has not as many bytes."""
     layout = texture.layout
-    has_level = 0 <= level < layout.level_count
-    if not has_level or byte_count != layout.level_bytes(level):
-        raise error("SR0633", level=level, level_count=layout.level_count, found=byte_count)
+    is_there = 0 <= level < layout.level_count
+    if not is_there or (byte_count is not None and byte_count != layout.level_bytes(level)):
+        found = "a read" if byte_count is None else f"{byte_count} bytes"
+        raise error("SR0633", level=level, level_count=layout.level_count, found=found)

@@ -15,7 +15,7 @@ import numpy as np
 from shaderad.compiler.artifact import Binding, TextureView
 from shaderad.diagnostics import error
 from shaderad.ir.types import LINEAR, MIXES_LEVELS, WRAPS
-from shaderad.runtime.capabilities import Capabilities
+from shaderad.runtime.capabilities import Capabilities, check_bytes
 from shaderad.runtime.texture_formats import TextureFormat
 
 Dimension = Literal["1d", "2d", "3d", "cube"]
@@ -155,7 +155,7 @@ class DeviceSampler:
 
 
 def check_layout(capabilities: Capabilities, layout: TextureLayout) -> None:
-    """Raises SR0627, SR0628 or SR0636 if the device has no such textures, or none as large."""
+    """Raises SR0606, SR0627, SR0628 or SR0636 if the device has no such textures."""
     name = layout.format.name
     if name not in capabilities.texture_formats:
         raise error(
@@ -177,6 +177,7 @@ def check_layout(capabilities: Capabilities, layout: TextureLayout) -> None:
         )
     if layout.dimension == "1d" and layout.level_count > 1 and not capabilities.has_line_levels:
         raise error("SR0636", adapter=capabilities.adapter)
+    check_bytes(capabilities, layout.level_bytes(0), capabilities.buffer_bytes_limit)
 
 
 def check_texture(capabilities: Capabilities, binding: Binding, layout: TextureLayout) -> None:

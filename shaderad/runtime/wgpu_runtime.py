@@ -246,11 +246,10 @@ class WgpuRuntime(Runtime):
             self.submit()
         wgpu_textures.write_level(self._queue, texture, level, content)
 
-    def read_level(self, texture: DeviceTexture, level: int) -> memoryview:
-        rows = StagedRows(texture.layout, level)
+    def read_rows(self, texture: DeviceTexture, rows: StagedRows) -> memoryview:
         staging = self._staging_buffer(rows.byte_count)
         wgpu_textures.copy_level(self._recorded().end_pass(), texture, rows, staging)
-        return rows.packed(self._mapped(staging, rows.byte_count))
+        return self._mapped(staging, rows.byte_count)
 
     def compiled(self, program: Program) -> tuple[Code, Route]:
         return choose_code(program, self.capabilities, self._vetting)

@@ -15,6 +15,7 @@ import shaderad as sad
 from shaderad.cli import app
 from shaderad.diagnostics import MESSAGES
 from shaderad.functions import public
+from shaderad.runtime.texture_formats import FLOAT, TEXTURE_FORMATS
 from tests.samples.loading import ROOT, module_of
 
 DOCS = ROOT / "docs"
@@ -104,6 +105,18 @@ def default_of(p: inspect.Parameter) -> str:
     if p.default is inspect.Parameter.empty:
         return ""
     return p.default.__name__ if isinstance(p.default, type) else repr(p.default).replace("'", '"')
+
+
+def test_the_table_of_formats_of_textures_has_every_one() -> None:
+    rows = re.findall(r"^\| `([\w-]+)` \| (\d) \| (`\w+`|on request) \| (.*) \|$",
+                      section("runtimes.md", "Textures"), re.MULTILINE)  # fmt: skip
+    assert [(name, int(count)) for name, count, *_ in rows] == [
+        (row.name, row.channel_count) for row in TEXTURE_FORMATS.values()
+    ]
+    for name, _, dtype, filtered in rows:
+        row = TEXTURE_FORMATS[name]
+        assert dtype == ("on request" if row.is_srgb else f"`{row.dtype.name}`")
+        assert filtered.startswith("by device" if row.dtype == FLOAT else "everywhere")
 
 
 def test_the_api_page_has_every_public_name_that_no_other_page_has() -> None:

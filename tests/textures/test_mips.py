@@ -7,7 +7,7 @@ import pytest
 
 import shaderad as sad
 from shaderad import float2
-from shaderad.textures.mips import levels_of, pulled_to_texels
+from shaderad.textures.mips import MadeMips, levels_of
 
 pytestmark = pytest.mark.gpu
 
@@ -58,7 +58,8 @@ def test_gradients_by_levels_are_pulled_back_to_the_texels(
         rng.normal(size=(*level.shape[3 - len(shape) :], 2))
         for level in levels_of(sad.array(texels, dtype=float2), count, is_cube=is_cube)
     ]
-    found = pulled_to_texels([sad.array(bar, dtype=float2) for bar in by_levels], is_cube=is_cube)
+    mips = MadeMips(count, is_cube)
+    found = mips.pulled([sad.array(bar, dtype=float2) for bar in by_levels])
     assert found.shape == shape
     # The chain is linear: <bars, chain(d)> = <pulled(bars), d> for any d.
     direction = rng.normal(size=texels.shape)
