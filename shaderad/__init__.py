@@ -86,7 +86,7 @@ def _array_functions() -> PythonSyntax:
 
 
 def _filters() -> Filters:
-    from shaderad.textures import sampling
+    from shaderad.textures.kernels import sampling
 
     return sampling
 

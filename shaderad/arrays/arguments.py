@@ -7,7 +7,7 @@ a device are never converted implicitly.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from shaderad.arrays.arrays import Array, uploaded
 from shaderad.arrays.textures import Texture
@@ -60,7 +60,7 @@ def _bound_sampler(value: Any, name: str, device: Device) -> Array:
     if not isinstance(value, SamplerSettings):
         raise error("SR0819", name=name, type=types.SAMPLER, found=_described(value),
                     make='sad.sampler("linear")')  # fmt: skip
-    return Array(device, types.UINT, (), device.runtime.sampler(value))
+    return Array(device, types.UINT, (), cast("Any", device.runtime.sampler(value)))
 
 
 def _described(value: Any) -> str:

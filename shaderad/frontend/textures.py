@@ -105,7 +105,7 @@ def _arguments(body: BodyReader, method: TextureMethod, node: ast.Call) -> dict[
             raise body.error("SR0233", a, found="`*`")
     given = {name: body.value(a) for name, a in zip(names, node.args, strict=False)}
     for keyword in node.keywords:
-        if keyword.arg not in names or keyword.arg in given:
+        if keyword.arg is None or keyword.arg not in names or keyword.arg in given:
             raise body.unknown_keyword(keyword)
         given[keyword.arg] = body.value(keyword.value)
     if len(node.args) > len(names) or not given.keys() >= set(needed):

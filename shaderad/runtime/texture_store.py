@@ -113,7 +113,7 @@ class TextureStore(Guarded):
 
     def check_bound(self, program: str, binding: Binding, bound: Bound) -> None:
         """Raises SR0614, SR0629 or SR0630 if `bound` cannot be bound at `binding`."""
-        if not isinstance(bound, KINDS[binding.access]):
+        if type(bound) is not KINDS[binding.access]:
             raise error("SR0614", slot=binding.slot, program=program)
         if isinstance(bound, DeviceTexture):
             check_texture(self.capabilities, binding, bound.layout)

@@ -17,7 +17,7 @@ from shaderad.functions.creation import zeros
 from shaderad.functions.layout import reshape
 from shaderad.ir import sizes
 from shaderad.ir.types import FLOAT, with_scalar
-from shaderad.textures.kernels import shrinking
+from shaderad.textures.kernels.shrinking import shrinking
 
 
 def levels_of(texels: Any, level_count: int, *, is_cube: bool) -> list[Any]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import shaderad as sad
 from shaderad import float2, float3, float4, int2, int3
-from shaderad.textures.cubes import cube_texel, on_cube
+from shaderad.textures.kernels.cubes import cube_texel, on_cube
 
 LEVEL_COUNT = 14
 """Levels of a mip chain: of 8,192 texels along an edge the last is one. Smaller ones repeat it."""

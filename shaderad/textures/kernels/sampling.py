@@ -17,7 +17,7 @@ from shaderad.ir.nodes import TextureRead
 from shaderad.ir.types import FLOAT, LINEAR, MIXES_LEVELS, WRAPS, Dimension, Type
 from shaderad.language.annotations import TYPES, Const, In
 from shaderad.names import FORMS, INTRINSICS
-from shaderad.textures.cubes import cube_texel, on_cube
+from shaderad.textures.kernels.cubes import cube_texel, on_cube
 
 float2, float3, float4 = (TYPES[f"float{n}"] for n in (2, 3, 4))
 int2, int3, int4, uint = (TYPES[name] for name in ("int2", "int3", "int4", "uint"))

@@ -1,0 +1,1 @@
+"""Kernels and functions in the kernel language that textures are made of."""
