@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from shaderad.compiler.artifact import FEATURES, Binding, BindingAccess, Program
 from shaderad.compiler.cache import Cache, default_cache
@@ -236,7 +236,7 @@ def _try_runtime(name: str) -> dict[str, Any]:
 
 
 def _jsonable(value: Any) -> Any:
-    return sorted(value) if isinstance(value, frozenset) else value
+    return sorted(cast("frozenset[str]", value)) if isinstance(value, frozenset) else value
 
 
 def _doubled(runtime: Runtime) -> tuple[float, ...]:

@@ -98,7 +98,7 @@ def bound_as(binding: Binding, texture: DeviceTexture) -> Any:
 
 def layout_of(native: Any) -> TextureLayout:
     """The layout of a texture of others."""
-    kinds = {kind: dimension for dimension, kind in TYPES.items()}
+    kinds: dict[Any, Dimension] = {kind: dimension for dimension, kind in TYPES.items()}
     names = {spy.Format[row.slangpy_name]: row for row in TEXTURE_FORMATS.values()}
     desc = native.desc
     is_known = desc.type in kinds and desc.format in names and desc.array_length == 1

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Bound = DeviceBuffer | DeviceTexture | DeviceSampler
 """What a dispatch binds."""
 
-KINDS = {
+KINDS: dict[BindingAccess, type[Any]] = {
     BindingAccess.READ: DeviceBuffer,
     BindingAccess.WRITE: DeviceBuffer,
     BindingAccess.TEXTURE: DeviceTexture,

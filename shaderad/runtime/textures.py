@@ -95,7 +95,7 @@ class StagedRows:
         """The rows without gaps."""
         rows = np.frombuffer(content, np.uint8, self.byte_count)
         rows = rows.reshape(self._row_count, self.pitch)[:, : self._row_bytes]
-        return memoryview(np.ascontiguousarray(rows)).cast("B")
+        return np.ascontiguousarray(rows).data.cast("B")
 
 
 class DeviceTexture:

@@ -339,6 +339,7 @@ class WgpuRuntime(Runtime):
     def _resource(self, binding: Binding, bound: Bound, ranges: Ranges) -> Any:
         """The entry of a bind group."""
         if isinstance(bound, DeviceTexture):
+            assert binding.view is not None
             return bound.native_by_view[binding.view]
         native = bound.native
         if isinstance(bound, DeviceSampler):
