@@ -236,7 +236,7 @@ def _try_runtime(name: str) -> dict[str, Any]:
 
 
 def _jsonable(value: Any) -> Any:
-    return sorted(cast("frozenset[Any]", value)) if isinstance(value, frozenset) else value
+    return sorted(cast("frozenset[str]", value)) if isinstance(value, frozenset) else value
 
 
 def _doubled(runtime: Runtime) -> tuple[float, ...]:

@@ -1,4 +1,4 @@
-"""What a room asks of a higher one, which the package names (`shaderad/__init__.py`)."""
+"""Functions that a room asks of a higher one, which the package names (`shaderad/__init__.py`)."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class Capabilities:
     texture_formats: frozenset[str]
     """The formats of textures that it has, of `texture_formats.TEXTURE_FORMATS`."""
     filtered_formats: frozenset[str]
-    """Those of them that samplers filter."""
+    """The formats among them that samplers filter."""
     texture_extent_limits: tuple[int, int, int]
     """Texels along an axis of a texture of one, two and three dimensions."""
     has_line_levels: bool

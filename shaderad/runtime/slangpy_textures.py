@@ -89,7 +89,7 @@ def wrapped_views_of(layout: TextureLayout, native: Any) -> dict[TextureView, An
 
 
 def bound_as(binding: Binding, texture: DeviceTexture) -> Any:
-    """What is bound of `texture`; raises SR0635 for the planes of a cube of others."""
+    """The object that is bound for `texture`; raises SR0635 for the planes of a cube of others."""
     assert binding.view is not None
     if binding.view not in texture.native_by_view:
         raise error("SR0635", name=binding.name)

@@ -94,7 +94,7 @@ def stored(channels: AnyArray, texture_format: TextureFormat) -> AnyArray:
 
 
 def read_by_shaders(content: AnyArray, texture_format: TextureFormat) -> AnyArray:
-    """What a texture stores -> the values that shaders read, as float32 or float16."""
+    """The stored content of a texture -> the values that shaders read, as float32 or float16."""
     if not texture_format.is_normalised:
         return content
     values = content / FLOAT.type(255.0)

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from shaderad.runtime.textures import SamplerSettings, TextureLayout
 
 Bound = DeviceBuffer | DeviceTexture | DeviceSampler
-"""What a dispatch binds."""
+"""The resources that a dispatch binds."""
 
-KINDS = {
+KINDS: dict[BindingAccess, type[Any]] = {
     BindingAccess.READ: DeviceBuffer,
     BindingAccess.WRITE: DeviceBuffer,
     BindingAccess.TEXTURE: DeviceTexture,
@@ -124,11 +124,11 @@ class TextureStore(Guarded):
 
     @abstractmethod
     def texture_views(self, layout: TextureLayout, native: Any) -> dict[TextureView, Any]:
-        """What the library below binds of a texture of ours, by view."""
+        """The objects that the library below binds for a texture of ours, by view."""
 
     @abstractmethod
     def wrapped_views(self, layout: TextureLayout, native: Any) -> dict[TextureView, Any]:
-        """What the library below binds of a texture of others, by view."""
+        """The objects that the library below binds for a texture of others, by view."""
 
     @abstractmethod
     def layout_of(self, native: Any) -> TextureLayout:

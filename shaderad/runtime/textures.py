@@ -110,7 +110,7 @@ class DeviceTexture:
 
     __slots__ = ("__weakref__", "layout", "native", "native_by_view", "serial")
     byte_count = 0
-    """Of what the limit of bindings counts."""
+    """The bytes that the limit of bindings counts."""
 
     def __init__(
         self,

@@ -411,7 +411,7 @@ def _uniform_bytes(byte_count: int) -> int:
 
 
 def _layout_of(binding: Binding, uniform_size: int) -> dict[str, Any]:
-    """What a bind group layout says of a binding besides its number."""
+    """The entry of a bind group layout for a binding, without its number."""
     kind = BINDINGS[binding.access].webgpu_type
     match binding.access:
         case BindingAccess.TEXTURE:

@@ -198,10 +198,10 @@ def _content(texels: _Image, layout: TextureLayout, level: int) -> AnyArray:
 
 
 def _made(content: AnyArray, layout: TextureLayout, device: Device) -> list[AnyArray]:
-    """The levels behind the first, made from it on the device."""
-    values = read_by_shaders(content, layout.format)
-    scalar, count = _SCALARS[values.dtype], layout.format.channel_count
-    element = types.Vector(scalar, count) if count > 1 else scalar
+    """The levels behind the first, made from it on the device, in floats."""
+    values = read_by_shaders(content, layout.format).astype(FLOAT)
+    count = layout.format.channel_count
+    element = types.Vector(types.FLOAT, count) if count > 1 else types.FLOAT
     texels = array_called(
         "image", values if count > 1 else values[..., 0], shown_dtype(element), device
     )

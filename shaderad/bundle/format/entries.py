@@ -19,7 +19,7 @@ from shaderad.ir.types import ANNOTATED, Access, Dimension
 
 ARRAY, SAMPLER = "array", "Sampler"
 RESOURCES = (ARRAY, *(f"Texture{dimension.value}" for dimension in Dimension), SAMPLER)
-"""What kernels read: buffers, textures as they are annotated, samplers."""
+"""The resources that kernels read: buffers, textures as they are annotated, samplers."""
 
 
 class ArrayEntry(msgspec.Struct, omit_defaults=True):
@@ -37,7 +37,7 @@ class ArrayEntry(msgspec.Struct, omit_defaults=True):
     access: Annotated[Access, one_of(access.value for access in ANNOTATED)] = Access.IN
     """In a kernel: the access of its threads."""
     resource: Annotated[Name, one_of(RESOURCES)] = ARRAY
-    """What is bound. The texels of a texture are those of all levels, level after level; its buffer
+    """The kind of what is bound. The texels of a texture are those of all levels, level after level; its buffer
     in plans, and that of a sampler, has no bytes and stands for the texture or sampler itself."""
 
 
