@@ -37,8 +37,8 @@ class ArrayEntry(msgspec.Struct, omit_defaults=True):
     access: Annotated[Access, one_of(access.value for access in ANNOTATED)] = Access.IN
     """In a kernel: the access of its threads."""
     resource: Annotated[Name, one_of(RESOURCES)] = ARRAY
-    """The kind of what is bound. The texels of a texture are those of all levels, level after level; its buffer
-    in plans, and that of a sampler, has no bytes and stands for the texture or sampler itself."""
+    """The kind of what is bound. The texels of a texture are those of all levels, level after
+    level; in plans its buffer, and that of a sampler, has no bytes and stands for it itself."""
 
 
 class Entry(msgspec.Struct):
