@@ -238,8 +238,8 @@ class _TileSteps:
     ) -> None:
         self._tiles, self._writer, self._tile, self._body = tiles, writer, tile, body
         self._element, self._reads = tiles.element(writer, tile)
-        self._loaded: dict[tuple[str, int], Expr] = {}
-        """The vectors of each read, by its name."""
+        self._loaded: dict[tuple[str, int, int], Expr] = {}
+        """The vectors of each read, by its name and the elements of the sum: see `_loads`."""
         has_rows = any(read.row != 0 for read in self._reads)
         self._team = tiles.team if has_rows else 1
         self._lane = self._low_lane = self._high_lane = Position()
@@ -305,27 +305,28 @@ class _TileSteps:
                 yield from self._loads(read, _Place(quarter))
             elif self._is_shared(read):
                 yield from self._loads(read, _Place(quarter, self._low_lane))
-        tile = [*product(range(self._tiles.row_count), range(WIDTH))]
-        for step in range(WIDTH):
-            for read in self._reads:
-                if not read.is_along_sum and not self._is_shared(read):
-                    yield from self._loads(read, _Place(quarter, constant(step)))
-            elements = [self._element_at(row, column, quarter, step) for row, column in tile]
-            written = self._writer.written(elements, f"t{step}_")
-            yield from written.body
-            yield from map(plus, totals, written.values)
+            else:
+                for step in range(WIDTH):
+                    yield from self._loads(read, _Place(quarter, constant(step)), step)
+        # Row by row: a row's four elements of the sum meet totals that are in registers.
+        tile = [*product(range(self._tiles.row_count), range(WIDTH), range(WIDTH))]
+        written = self._writer.written([self._element_at(quarter, *at) for at in tile])
+        for (row, column, _), (statements, value) in zip(tile, written.in_turn(), strict=True):
+            yield from statements
+            yield plus(totals[row * WIDTH + column], value)
 
-    def _loads(self, read: VectorRead, step: _Place) -> Iterator[Stmt]:
+    def _loads(self, read: VectorRead, step: _Place, number: int = 0) -> Iterator[Stmt]:
+        """Loads the vectors of a read for one element of the sum, by its number, or for all four."""
         for k, place in enumerate(self._places[read.name]):
             at = add(step.quarter_of(read.step), place.quarter_of(read.row or read.column))
             at = add(at, quartered_position(read.rest))
-            name = f"{read.name}_{k}"
+            name = f"{read.name}_{k}" if number == 0 else f"{read.name}_{k}_{number}"
             load = self._writer.read_vector(read.value, at)
             self._writer.local_types[name] = load.type
-            self._loaded[read.name, k] = c.variable(name, load.type)
+            self._loaded[read.name, k, number] = c.variable(name, load.type)
             yield Assign(name=name, value=load)
 
-    def _element_at(self, row: int, column: int, quarter: Position, step: int) -> Expr:
+    def _element_at(self, quarter: Position, row: int, column: int, step: int) -> Expr:
         positions, tiles = self._writer.positions, self._tiles
         at = add(times(quarter, WIDTH), constant(step))
         parts = {STEP: positions.expr(at)}
@@ -341,12 +342,12 @@ class _TileSteps:
         """The element of a read in row or column `own` of the tile."""
         if self._is_shared(read):
             team = self._team
-            vector = self._loaded[read.name, own // team]
+            vector = self._loaded[read.name, own // team, 0]
             position, lane = step, own % team
             if not read.is_along_sum:
                 position, lane = own % WIDTH, own % team // WIDTH * WIDTH + step
             shared = c.component(vector, position)
             return nodes.OfTeam(type=FLOAT, value=shared, lane=lane, size=team)
         if read.is_along_sum:
-            return c.component(self._loaded[read.name, own], step)
-        return c.component(self._loaded[read.name, own // WIDTH], own % WIDTH)
+            return c.component(self._loaded[read.name, own, 0], step)
+        return c.component(self._loaded[read.name, own // WIDTH, step], own % WIDTH)
