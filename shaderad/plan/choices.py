@@ -48,8 +48,8 @@ class Decision(Generic[T_co]):
 
     numbers: tuple[int, ...]
     """For each loop the numbers in its kernel, first that of its threads, 0 if a dispatch a step
-    runs; for each sum over tiles the kind of its kernel, and 1 if it stores by four; -1 for a step
-    that copies, 0 for one that might."""
+    runs; for each sum over tiles the kind of its kernel, the elements that a thread takes at a
+    time, and 1 if it stores by four; -1 for a step that copies, 0 for one that might."""
     make: Callable[[], T_co]
     """Makes the step or plan."""
 
@@ -106,9 +106,10 @@ class PlanChoices:
     def _computed(self, step: Step) -> Decision[Step]:
         match step:
             case RunTiles(wide=WideTiles() as wide):
-                kind = self.tiles_kind(wide)
+                kind, steps = self.tiles_kind(wide), self._steps_of(wide)
                 by_four = kind != AS_IT_IS and self._are_multiples(wide.stored_multiples)
-                return Decision((kind, by_four), lambda: _of_kind(step, wide, kind, by_four))
+                numbers = kind, steps, by_four
+                return Decision(numbers, lambda: _of_kind(step, wide, *numbers))
             case Repeat():
                 return self._of_loop(step)
             case RepeatWhile():
@@ -121,10 +122,15 @@ class PlanChoices:
 
     def tiles_kind(self, wide: WideTiles) -> int:
         """The kind of the kernel of a sum over tiles."""
-        if not self._is_known(wide.columns) or not self._are_multiples(wide.multiples):
+        if not self._is_known(wide.columns) or not self._steps_of(wide):
             return AS_IT_IS
         teams = TEAMS if wide.may_share else ()
         return next((team for team in teams if self._is_full(wide, team)), WIDE)
+
+    def _steps_of(self, wide: WideTiles) -> int:
+        """The elements of the sum that a thread takes at a time; 0 if it cannot load by four."""
+        by_steps = wide.multiples_by_steps.items()
+        return next((steps for steps, extents in by_steps if self._are_multiples(extents)), 0)
 
     def _are_multiples(self, extents: Iterable[Size]) -> bool:
         """True if sizes are known as multiples of 4."""
@@ -195,8 +201,8 @@ def _filled(step: Step) -> Step:
     return step
 
 
-def _of_kind(step: RunTiles, wide: WideTiles, kind: int, by_four: bool) -> RunTiles:
-    tiles = step.tiles if kind == AS_IT_IS else wide.work(kind, by_four)
+def _of_kind(step: RunTiles, wide: WideTiles, kind: int, steps: int, by_four: bool) -> RunTiles:
+    tiles = step.tiles if kind == AS_IT_IS else wide.work(kind, steps, by_four)
     return replace(step, tiles=tiles, wide=None)
 
 

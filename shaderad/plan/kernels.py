@@ -233,6 +233,15 @@ class Writer:
         span = nodes.NO_SPAN if view is None else view.span
         return nodes.Load(type=value.element, buffer=buffer.name, indices=indices, span=span)
 
+    def read_number(self, value: Value, at: Position) -> Expr:
+        """Element number `at` of a stored value."""
+        seen = value, value.shape
+        self.note_read(seen, "at")
+        buffer = self._buffer(seen)
+        places = [at] if buffer.type.rank == 1 else self.positions.unravelled(at, value.shape)
+        indices = tuple(map(self.positions.expr, places))
+        return nodes.Load(type=value.element, buffer=buffer.name, indices=indices)
+
     def read_vector(self, value: Value, quarter: Position) -> Expr:
         """Four adjacent floats of a stored value, of which the first has number ``4 quarter``."""
         if value not in self._vectors:

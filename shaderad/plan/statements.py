@@ -9,7 +9,7 @@ expression is nested deeper than `DEPTH_LIMIT`.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from shaderad.ir import nodes, ops, walk
@@ -37,6 +37,15 @@ class Written:
     body: tuple[Stmt, ...]
     values: tuple[Expr, ...]
     local_types: dict[str, Type]
+    ends: tuple[int, ...]
+    """For each value, the statements of `body` after which it and those before it are known."""
+
+    def in_turn(self) -> Iterator[tuple[Sequence[Stmt], Expr]]:
+        """Each value, and the statements that it needs besides those of the values before it."""
+        start = 0
+        for value, end in zip(self.values, self.ends, strict=True):
+            yield self.body[start:end], value
+            start = max(start, end)
 
 
 def write(values: Sequence[Expr], prefix: str = "t") -> Written:
@@ -58,12 +67,15 @@ class _Writer:
         self._text: dict[tuple[int, Path], Expr] = {}
         self._depth: dict[tuple[int, Path], int] = {}
         self._local_types: dict[str, Type] = {}
+        self._ends: dict[tuple[int, Path], int] = {}
+        """For each evaluation, the statements of its block after which it is known."""
 
     def run(self) -> Written:
         self._place()
         body = self._write_block(())
         values = tuple(self._text[id(v), ()] for v in self._values)
-        return Written(tuple(body), values, self._local_types)
+        ends = tuple(self._ends[id(v), ()] for v in self._values)
+        return Written(tuple(body), values, self._local_types, ends)
 
     # -- where each part stands ------------------------------------------------------------
 
@@ -95,6 +107,7 @@ class _Writer:
             else:
                 text = map_children(part, lambda child: self._text[self._at(child, path)])
                 self._put(part, path, text, body)
+            self._ends[id(part), path] = len(body)
         return body
 
     def _at(self, part: Expr, path: Path) -> tuple[int, Path]:

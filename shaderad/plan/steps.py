@@ -117,8 +117,9 @@ class WideTiles:
     It reads what the kernel does that it replaces.
     """
 
-    multiples: tuple[Size, ...]
-    """Sizes that must be multiples of 4."""
+    multiples_by_steps: Mapping[int, tuple[Size, ...]]
+    """Sizes that must be multiples of 4, by the elements of the sum that a thread takes at a time:
+    4, which is faster, or 1."""
     stored_multiples: tuple[Size, ...]
     """Sizes that must be multiples of 4 if results are stored by four."""
     rows: Size
@@ -126,9 +127,10 @@ class WideTiles:
     """The extents of the results along the axes of tiles, of columns that of adjacent threads."""
     vectors: tuple[Value, ...]
     """Values that it loads by four."""
-    work: Callable[[int, bool], PlanKernel]
+    work: Callable[[int, int, bool], PlanKernel]
     """Writes it at the first call for threads that share what they read in teams of so many (see
-    `ir.nodes.OfTeam`), and that store by four if the flag is set."""
+    `ir.nodes.OfTeam`), take so many elements of the sum at a time, and store by four if the flag is
+    set."""
     may_share: bool
     """True if the threads of a team read the same."""
 

@@ -31,6 +31,10 @@ from shaderad.rules import composing as c
 
 ENOUGH_THREADS = 8192
 """Sums are cut into parts up to so many threads."""
+STREAM, SHORTEST_STREAM = 32768, 32
+"""Elements of a part of all columns, and of one column. Adjacent threads, which come one after the
+other on a processor, read on in each row of a part; processors fetch memory ahead for some 32 rows
+or pages of 4 KiB at a time."""
 SHORTESTPART = 256
 """Elements of a part."""
 MOSTPARTS = 256
@@ -71,11 +75,25 @@ class Tiles:
             sizes.divide_up(extent, self.size_by_axis.get(axis, 1))
             for axis, extent in enumerate(rows)
         )
-        self.part_count = _parts(sizes.product(self.tiles), self.count)
+        self.part_count = self._parts()
         self._are_several = sizes.minimum(1, sizes.subtract(self.part_count, 1))
         first = sizes.multiply(rows[0], self._are_several)
         self.parts = Value(ArrayType(x.element, (self.part_count, first, *rows[1:])))
         """The sum of each part; empty where there is one part a result."""
+
+    def _parts(self) -> Size:
+        """The number of parts into which sums are cut."""
+        length, tile_count = self.count, sizes.product(self.tiles)
+        busy = sizes.floor_divide(ENOUGH_THREADS, sizes.maximum(1, tile_count))
+        wanted = sizes.minimum(busy, sizes.floor_divide(length, SHORTESTPART))
+        if len(self.size_by_axis) == 1:
+            # Columns share nothing: memory limits these sums.
+            (column,) = self.size_by_axis
+            elements = sizes.multiply(self.x.shape[column], length)
+            streams = sizes.floor_divide(elements, STREAM)
+            streams = sizes.minimum(streams, sizes.floor_divide(length, SHORTEST_STREAM))
+            wanted = sizes.maximum(wanted, streams)
+        return sizes.maximum(1, sizes.minimum(wanted, MOSTPARTS))
 
     def run(self) -> RunTiles:
         output = (RESULT, self.result, Access.OUT)
@@ -232,13 +250,6 @@ class Tiles:
         written = self._finished(writer, writer.own, total, "t")
         store = Store(buffer=RESULT, indices=writer.index(), value=written.values[0])
         return [zeroed(total), loop, *written.body, store]
-
-
-def _parts(tile_count: Size, length: Size) -> Size:
-    """The number of parts into which sums of `length` elements are cut."""
-    wanted = sizes.floor_divide(ENOUGH_THREADS, sizes.maximum(1, tile_count))
-    possible = sizes.minimum(MOSTPARTS, sizes.floor_divide(length, SHORTESTPART))
-    return sizes.maximum(1, sizes.minimum(wanted, possible))
 
 
 def zeroed(total: nodes.Var) -> Stmt:

@@ -1,10 +1,12 @@
 """Sums over tiles whose threads load four elements at once, for sizes that allow it.
 
 A thread takes 8 or 16 adjacent rows, 4 adjacent columns, and 4 elements of the sum at a time. Each
-load goes along the axis whose elements lie side by side in memory: that of the sum, or its own. The
-threads of a team lie along columns, so they need the same elements of rows: each of them loads a
-part, and reads the others across the wave. Invariant: where `WideTiles.multiples` are multiples of
-4, so are the numbers of the elements at which loads start.
+load goes along the axis whose elements lie side by side in memory: that of the sum, or its own.
+Where the sum has no whole fours of elements, a thread takes one of these at a time, which is one
+load of a read along the sum. The threads of a team lie along columns, so they need the same
+elements of rows: each of them loads a part, and reads the others across the wave. Invariant: where
+`WideTiles.multiples_by_steps` are multiples of 4, so are the numbers of the elements at which loads
+of four start.
 """
 
 from __future__ import annotations
@@ -44,31 +46,37 @@ ROWS_A_LANE = 2
 
 
 def wide_tiles_of(tiles: Tiles) -> WideTiles | None:
-    """The kernel that computes what `tiles` does, four elements at a time; `None` without one."""
-    wide, x = _Tiles(tiles, team=1, has_wide_stores=False), tiles.x
+    """The kernels that compute what `tiles` does with loads of four; `None` without one."""
+    wide, x = _Tiles(tiles, team=1, steps=WIDTH, has_wide_stores=False), tiles.x
     try:
         reads = wide.reads()
     except NotWide:
         return None
-    multiples = [x.shape[-1], *(size for read in reads for size in read.multiples)]
-    multiples += [
-        x.shape[wide.rows if read.row != 0 else wide.columns]
-        for read in reads
-        if not read.is_along_sum
-    ]
-    if any(isinstance(size, int) and size % WIDTH for size in multiples):
+    across = [read for read in reads if not read.is_along_sum]
+    multiples = [size for read in across for size in read.multiples]
+    multiples += [x.shape[wide.rows if read.row != 0 else wide.columns] for read in across]
+    by_steps = {WIDTH: [x.shape[-1], *multiples, *(m for read in reads for m in read.multiples)]}
+    if all(read.row == 0 for read in across):
+        by_steps[1] = multiples
+    multiples_by_steps = {
+        steps: tuple(dict.fromkeys(size for size in multiples if not isinstance(size, int)))
+        for steps, multiples in by_steps.items()
+        if not any(isinstance(size, int) and size % WIDTH for size in multiples)
+    }
+    if not multiples_by_steps:
         return None
     stored = wide.stored_reads()
     stored_multiples = [x.shape[wide.columns], *(m for read in stored for m in read.multiples)]
 
     @cache
-    def work(team: int, has_wide_stores: bool) -> PlanKernel:
-        return _Tiles(tiles, team=team, has_wide_stores=has_wide_stores).kernel("wide_tiles")
+    def work(team: int, steps: int, has_wide_stores: bool) -> PlanKernel:
+        kernel = _Tiles(tiles, team=team, steps=steps, has_wide_stores=has_wide_stores)
+        return kernel.kernel("wide_tiles")
 
     # Threads of a team are adjacent along the last axis.
     is_last = all(extent == 1 for extent in x.shape[wide.columns + 1 : -1])
     return WideTiles(
-        multiples=tuple(dict.fromkeys(size for size in multiples if not isinstance(size, int))),
+        multiples_by_steps=multiples_by_steps,
         stored_multiples=tuple(dict.fromkeys(stored_multiples)),
         rows=x.shape[wide.rows] if wide.rows >= 0 else 1,
         columns=x.shape[wide.columns],
@@ -84,12 +92,13 @@ class _Tiles(Tiles):
     Args:
         tiles: The kernel for all sizes.
         team: How many threads share what they read; 1 for none.
+        steps: The elements of the sum that a thread takes at a time, 4 or 1.
         has_wide_stores: True if `WideTiles.stored_multiples` are multiples of 4.
     """
 
-    def __init__(self, tiles: Tiles, *, team: int, has_wide_stores: bool) -> None:
+    def __init__(self, tiles: Tiles, *, team: int, steps: int, has_wide_stores: bool) -> None:
         super().__init__(tiles.node, tiles.result, tiles.is_stored, tiles.size_by_axis)
-        self.team, self.has_wide_stores = team, has_wide_stores
+        self.team, self.steps, self.has_wide_stores = team, steps, has_wide_stores
         *rows, self.columns = self.size_by_axis
         (self.rows,) = rows or [-1]
         """The axis of rows; -1 for tiles of columns."""
@@ -188,19 +197,18 @@ class _Tiles(Tiles):
         self, writer: Writer, part: Position, steps: _TileSteps, sums: nodes.Var
     ) -> Stmt:
         """Adds the elements of one part to the sums."""
-        positions, count = writer.positions, sizes.floor_divide(self.count, WIDTH)
+        positions, count = writer.positions, sizes.floor_divide(self.count, self.steps)
         length = sizes.divide_up(count, self.part_count)
-        start, block = times(part, length), c.whole(BLOCK // WIDTH)
+        start, block = times(part, length), c.whole(BLOCK // self.steps)
         end = positions.expr(add(start, constant(length)))
         stop = c.apply(ops.MIN, end, positions.size(count))
-        first, quarter = c.variable("first", INT), c.variable("quarter", INT)
+        first = c.variable("first", INT)
+        own = c.variable("quarter" if self.steps == WIDTH else "term", INT)
         last = c.apply(ops.MIN, c.apply(ops.ADD, first, block), stop)
         totals = [c.variable(f"block{k}", FLOAT) for k in range(self.row_count * WIDTH)]
-        writer.local_types |= {name.name: name.type for name in (first, quarter, *totals)}
-        added = tuple(steps.added(positions.of(quarter), totals))
-        inner = nodes.For(
-            variable=quarter.name, start=first, stop=last, step=c.whole(1), body=added
-        )
+        writer.local_types |= {name.name: name.type for name in (first, own, *totals)}
+        added = tuple(steps.added(positions.of(own), totals))
+        inner = nodes.For(variable=own.name, start=first, stop=last, step=c.whole(1), body=added)
         after = (summed(sums, k, total) for k, total in enumerate(totals))
         body = (*map(zeroed, totals), inner, *after)
         return nodes.For(
@@ -238,8 +246,8 @@ class _TileSteps:
     ) -> None:
         self._tiles, self._writer, self._tile, self._body = tiles, writer, tile, body
         self._element, self._reads = tiles.element(writer, tile)
-        self._loaded: dict[tuple[str, int], Expr] = {}
-        """The vectors of each read, by its name."""
+        self._loaded: dict[tuple[str, int, int], Expr] = {}
+        """The vectors of each read, by its name and the elements of the sum: see `_loads`."""
         has_rows = any(read.row != 0 for read in self._reads)
         self._team = tiles.team if has_rows else 1
         self._lane = self._low_lane = self._high_lane = Position()
@@ -298,36 +306,51 @@ class _TileSteps:
 
     # -- statements ------------------------------------------------------------------------
 
-    def added(self, quarter: Position, totals: Sequence[nodes.Var]) -> Iterator[Stmt]:
-        """Adds elements ``4 quarter`` and the three after it to `totals`."""
+    def added(self, own: Position, totals: Sequence[nodes.Var]) -> Iterator[Stmt]:
+        """Adds the elements from ``steps * own`` on to `totals`."""
+        steps = self._tiles.steps
         for read in self._reads:
-            if read.is_along_sum:
-                yield from self._loads(read, _Place(quarter))
+            if steps == 1:
+                yield from self._loads(read, _Place(offset=own))
+            elif read.is_along_sum:
+                yield from self._loads(read, _Place(own))
             elif self._is_shared(read):
-                yield from self._loads(read, _Place(quarter, self._low_lane))
-        tile = [*product(range(self._tiles.row_count), range(WIDTH))]
-        for step in range(WIDTH):
-            for read in self._reads:
-                if not read.is_along_sum and not self._is_shared(read):
-                    yield from self._loads(read, _Place(quarter, constant(step)))
-            elements = [self._element_at(row, column, quarter, step) for row, column in tile]
-            written = self._writer.written(elements, f"t{step}_")
-            yield from written.body
-            yield from map(plus, totals, written.values)
+                yield from self._loads(read, _Place(own, self._low_lane))
+            else:
+                for step in range(steps):
+                    yield from self._loads(read, _Place(own, constant(step)), step)
+        # Row by row: a row's elements of the sum meet totals that are in registers.
+        tile = [*product(range(self._tiles.row_count), range(WIDTH), range(steps))]
+        first = times(own, steps)
+        written = self._writer.written([self._element_at(first, *at) for at in tile])
+        for (row, column, _), (statements, value) in zip(tile, written.in_turn(), strict=True):
+            yield from statements
+            yield plus(totals[row * WIDTH + column], value)
 
-    def _loads(self, read: VectorRead, step: _Place) -> Iterator[Stmt]:
+    def _loads(self, read: VectorRead, step: _Place, number: int = 0) -> Iterator[Stmt]:
+        """Loads what a read takes for one element of the sum, by its number, or for all."""
         for k, place in enumerate(self._places[read.name]):
-            at = add(step.quarter_of(read.step), place.quarter_of(read.row or read.column))
-            at = add(at, quartered_position(read.rest))
-            name = f"{read.name}_{k}"
-            load = self._writer.read_vector(read.value, at)
+            name = f"{read.name}_{k}" if number == 0 else f"{read.name}_{k}_{number}"
+            load = self._load(read, step, place)
             self._writer.local_types[name] = load.type
-            self._loaded[read.name, k] = c.variable(name, load.type)
+            self._loaded[read.name, k, number] = c.variable(name, load.type)
             yield Assign(name=name, value=load)
 
-    def _element_at(self, row: int, column: int, quarter: Position, step: int) -> Expr:
+    def _load(self, read: VectorRead, step: _Place, place: _Place) -> Expr:
+        factor = read.row or read.column
+        if self._is_single(read):
+            at = add(times(step.offset, read.step), times(place.offset, factor))
+            return self._writer.read_number(read.value, add(at, read.rest))
+        at = add(step.quarter_of(read.step), place.quarter_of(factor))
+        return self._writer.read_vector(read.value, add(at, quartered_position(read.rest)))
+
+    def _is_single(self, read: VectorRead) -> bool:
+        """True if loads are of one element."""
+        return self._tiles.steps == 1 and read.is_along_sum
+
+    def _element_at(self, first: Position, row: int, column: int, step: int) -> Expr:
         positions, tiles = self._writer.positions, self._tiles
-        at = add(times(quarter, WIDTH), constant(step))
+        at = add(first, constant(step))
         parts = {STEP: positions.expr(at)}
         for name, axis, k in ((ROW, tiles.rows, row), (COLUMN, tiles.columns, column)):
             if axis in tiles.size_by_axis:
@@ -341,12 +364,14 @@ class _TileSteps:
         """The element of a read in row or column `own` of the tile."""
         if self._is_shared(read):
             team = self._team
-            vector = self._loaded[read.name, own // team]
+            vector = self._loaded[read.name, own // team, 0]
             position, lane = step, own % team
             if not read.is_along_sum:
                 position, lane = own % WIDTH, own % team // WIDTH * WIDTH + step
-            shared = c.component(vector, position)
+            shared = vector if self._is_single(read) else c.component(vector, position)
             return nodes.OfTeam(type=FLOAT, value=shared, lane=lane, size=team)
+        if self._is_single(read):
+            return self._loaded[read.name, own, 0]
         if read.is_along_sum:
-            return c.component(self._loaded[read.name, own], step)
-        return c.component(self._loaded[read.name, own // WIDTH], own % WIDTH)
+            return c.component(self._loaded[read.name, own, 0], step)
+        return c.component(self._loaded[read.name, own // WIDTH, step], own % WIDTH)

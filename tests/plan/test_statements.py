@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -53,6 +54,17 @@ def test_a_read_that_two_choices_share_stands_in_both() -> None:
     written = write([first, second])
     assert loads(unguarded(written.body, written.values)) == []
     assert loads(walk.all_expressions(written.body)) != []
+
+
+def test_statements_come_in_turn_with_the_first_value_that_needs_them() -> None:
+    one, other = (c.apply(ops.SIN, read(c.whole(k))) for k in range(2))
+    first, second = c.apply(ops.MUL, one, one), c.apply(ops.MUL, other, other)
+    written = write([first, c.apply(ops.ADD, first, second), second])
+    turns = [*written.in_turn()]
+    assert [value for _, value in turns] == [*written.values]
+    assert [*chain.from_iterable(statements for statements, _ in turns)] == [*written.body]
+    read_by_turn = [len(loads(walk.all_expressions(statements))) for statements, _ in turns]
+    assert read_by_turn == [1, 1, 0]
 
 
 def test_one_that_is_needed_in_any_case_is_read_once() -> None:

@@ -45,7 +45,7 @@ def of_product(element: Type = FLOAT) -> Graph:
     ("sizes", "name"),
     [
         ({"n": 5, "k": 8, "m": 16}, "wide_tiles"),
-        ({"n": 8, "k": 6, "m": 16}, "tiles"),
+        ({"n": 8, "k": 6, "m": 16}, "wide_tiles"),
         ({"n": 8, "k": 8, "m": 18}, "tiles"),
         ({"n": 8, "k": 0, "m": 0}, "wide_tiles"),
         ({"n": 8, "k": 8}, "tiles"),
@@ -53,7 +53,7 @@ def of_product(element: Type = FLOAT) -> Graph:
     ],
     ids=str,
 )
-def test_rows_of_both_matrices_have_to_be_multiples_of_four(
+def test_rows_of_the_right_matrix_have_to_be_multiples_of_four(
     sizes: dict[str, int], name: str
 ) -> None:
     assert kernel_at(of_product(), sizes) == name
@@ -120,9 +120,11 @@ def kind(
 SHAPES = [
     (16, 8, 16), (8, 4, 64), (4, 4, 4), (7, 8, 16), (13, 300, 32), (12, 16, 20), (36, 1024, 32),
     (4, 20000, 16), (1, 512, 64), (1, 4096, 4), (100, 64, 48), (0, 4, 16), (4, 0, 16), (4, 4, 0),
-    (32, 4, 64), (29, 12, 28), (44, 300, 60), (64, 5000, 32),
+    (32, 4, 64), (29, 12, 28), (44, 300, 60), (64, 5000, 32), (64, 3, 64), (13, 301, 32),
+    (36, 1021, 32), (1, 5001, 512), (33, 1, 32), (20, 23, 7),
 ]  # fmt: skip
-"""Rows, elements and columns; at odd rows one gradient has no wide loads."""
+"""Rows, elements and columns; at odd rows one gradient has no wide loads, at odd elements a thread
+takes one of them at a time."""
 
 
 @pytest.mark.gpu

@@ -149,8 +149,13 @@ def _hidden(writer: BodyWriter, s: nodes.For, number: str) -> str:
     """The bound of `s`, which a compiler that must not unroll the loop cannot fold.
 
     `[loop]` is not enough: naga drops attributes, and Mesa infers counts from the sizes of arrays.
+    Not all drivers move what a condition computes out of the loop: it is a local.
     """
-    return number if may_unroll(s) else f"countAtRunTime({number}, {writer.module.zero()})"
+    if may_unroll(s):
+        return number
+    bound = writer.names.make("bound")
+    writer.piece.add(f"int {bound} = countAtRunTime({number}, {writer.module.zero()});")
+    return bound
 
 
 def _head(writer: BodyWriter, s: nodes.For, head: str) -> None:
