@@ -423,6 +423,7 @@ class Runtime(TextureStore):
                 self.drop_recorded()
                 self.pipelines.clear()
                 self.bindings.clear()
+                self.samplers.clear()
                 self.pool.give_up_idle()
                 self.release()
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from shaderad.compiler.artifact import Binding, BindingAccess
 from shaderad.diagnostics import error
-from shaderad.runtime.capabilities import check_bytes
+from shaderad.runtime.capabilities import Capabilities, check_bytes
 from shaderad.runtime.guard import Guarded, guarded
 from shaderad.runtime.idle_buffers import BufferPool, DeviceBuffer
 from shaderad.runtime.textures import (
@@ -49,16 +49,17 @@ class TextureStore(Guarded):
     native_texture: type
     pool: BufferPool
 
-    def __init__(self, capabilities: Any) -> None:
+    def __init__(self, capabilities: Capabilities) -> None:
         super().__init__(capabilities)
-        self._samplers: dict[SamplerSettings, DeviceSampler] = {}
+        self.samplers: dict[SamplerSettings, DeviceSampler] = {}
 
     @guarded
     def create_texture(self, layout: TextureLayout) -> DeviceTexture:
         """Creates a texture whose content is arbitrary.
 
         Raises:
-            DeviceError: SR0605, SR0627, SR0628, if the device has no room, format or extent.
+            DeviceError: SR0605 and SR0606, if the device has no room for it; SR0627, SR0628 and
+                SR0636, if it has no such textures.
         """
         check_layout(self.capabilities, layout)
         native = self.allocated(lambda: self.new_texture(layout), layout.byte_count)
@@ -104,11 +105,11 @@ class TextureStore(Guarded):
     @guarded
     def sampler(self, settings: SamplerSettings) -> DeviceSampler:
         """The sampler with these settings, made once."""
-        kept = self._samplers.get(settings)
+        kept = self.samplers.get(settings)
         if kept is None:
             native = self.new_sampler(settings)
             kept = DeviceSampler(settings, native, self.pool.next_serial())
-            self._samplers[settings] = kept
+            self.samplers[settings] = kept
         return kept
 
     def check_bound(self, program: str, binding: Binding, bound: Bound) -> None:
