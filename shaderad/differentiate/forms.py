@@ -78,10 +78,9 @@ def derivative_like(
 ) -> Array:
     """A cotangent or tangent given by the caller, as `shape` elements on `device`."""
     if isinstance(given, Array):
-        found = given if given.shape == shape else as_element(given, element, name)
-        check_same(found.device, device, name)
-        if found.element != element:
-            found = as_element(found, element, name)
+        check_same(given.device, device, name)
+        is_alike = given.element is element and given.shape == shape
+        found = given if is_alike else as_element(given, element, name)
     else:
         if isinstance(given, int | float) and shape == (1,):
             given = [given]

@@ -113,7 +113,7 @@ class Runtime(Guarded):
         """Programs whose pipelines were made since the last wait."""
         self._recorded_count = 0
         """Dispatches since the last submission."""
-        self._next_look = 0
+        self._next_look = DISPATCHES_A_SUBMISSION
         """The count at which `recorded` looks at the device next."""
         self._plain_bytes = min(capabilities.binding_bytes_limit, capabilities.buffer_bytes_limit)
         """The bytes of a buffer up to which nothing asks for its size."""
@@ -383,7 +383,7 @@ class Runtime(Guarded):
         before, and free what that held.
         """
         self._recorded_count += count
-        if self._recorded_count < max(self._next_look, DISPATCHES_A_SUBMISSION):
+        if self._recorded_count < self._next_look:
             return
         if self._recorded_count >= WAITING_LIMIT or self.is_idle():
             self.submit()
@@ -397,7 +397,7 @@ class Runtime(Guarded):
     @guarded
     def submit(self) -> None:
         """Hands all recorded commands to the device as one submission."""
-        self._recorded_count = self._next_look = 0
+        self._recorded_count, self._next_look = 0, DISPATCHES_A_SUBMISSION
         self.submit_recorded()
         self.settle_pool()
 
