@@ -79,8 +79,9 @@ def derivative_like(
     """A cotangent or tangent given by the caller, as `shape` elements on `device`."""
     if isinstance(given, Array):
         check_same(given.device, device, name)
-        is_alike = given.element is element and given.shape == shape
-        found = given if is_alike else as_element(given, element, name)
+        if given.element is element and given.shape == shape:
+            return given
+        found = as_element(given, element, name)
     else:
         if isinstance(given, int | float) and shape == (1,):
             given = [given]

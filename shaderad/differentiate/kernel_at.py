@@ -59,18 +59,19 @@ class KernelAt:
         return bool(self._names([position]))
 
     def pull(self, out_bar: Any, positions: Sequence[int], into: Sequence[Any] | None) -> list[Any]:
-        launch = self.launch
+        launch, call = self.launch, self.call
         pairs = zip(launch.outputs, cotangents_of(self.out, out_bar), strict=True)
         given = {name: bar for name, bar in pairs if bar is not None}
-        wanted = self._names(positions)
+        names = tuple([call.positional[k] for k in positions])
+        wanted = launch.facts.names_in(names)
         sums = self._in_place(positions, into) if into is not None else None
         is_in_place = sums is not None and frozenset(sums) == wanted and _are_apart(sums, given)
         gradients = launch.backward(wanted, given, sums if is_in_place else None) if wanted else {}
         if is_in_place and into is not None:
             return list(into)
         found = [
-            gradient_form(value, t, (name,), launch, gradients)
-            for name, t, value in map(self._argument, positions)
+            gradient_form(call.given[name], self._type(name), (name,), launch, gradients)
+            for name in names
         ]
         return found if into is None else accumulated(found, into)
 
@@ -89,18 +90,14 @@ class KernelAt:
         positional = self.call.positional
         return self.launch.facts.names_in(tuple([positional[k] for k in positions]))
 
-    def _argument(self, position: int) -> tuple[str, types.Type, Any]:
-        """Name, type and given value of an argument."""
-        call = self.call
-        name = call.positional[position]
-        # A constant has no derivative, whatever its type.
-        return name, call.function.signature.variable_types.get(name, types.VOID), call.given[name]
+    def _type(self, name: str) -> types.Type:
+        """The type of an argument; constants have no derivative, whatever their type."""
+        return self.call.function.signature.variable_types.get(name, types.VOID)
 
     def _tangents(self, tangents: Sequence[Any]) -> dict[str, Array]:
         collected = Tangents(self.launch)
-        for position, tangent in enumerate(tangents):
-            name, t, value = self._argument(position)
-            collected.add(t, (name,), value, tangent)
+        for name, tangent in zip(self.call.positional, tangents, strict=True):
+            collected.add(self._type(name), (name,), self.call.given[name], tangent)
         return collected.arrays()
 
     def _in_place(self, positions: Sequence[int], into: Sequence[Any]) -> dict[str, Array]:
@@ -110,7 +107,8 @@ class KernelAt:
             return found
         paths = self.launch.facts.name_by_path
         for position, total in zip(positions, into, strict=True):
-            name, t, _ = self._argument(position)
+            name = self.call.positional[position]
+            t = self._type(name)
             element = t.element if isinstance(t, types.BufferType) else t
             is_float = {s.kind for s in types.scalars(element)} == {types.Kind.FLOAT}
             if isinstance(total, Array) and is_float and (name,) in paths:
@@ -155,8 +153,9 @@ def gradient_form(
     name = launch.facts.name_by_path.get(path)
     if name is not None and not (launch.pools is not None and is_pooled(t)):
         gradient = gradients.get(name)
-        element = t.element if isinstance(t, types.BufferType) else t
-        return None if gradient is None else in_form_given(gradient, given, element)
+        if gradient is None or launch.inputs.get(name) is given:  # read in the form given
+            return gradient
+        return in_form_given(gradient, given, t.element if isinstance(t, types.BufferType) else t)
     if not reaches_floats(t):
         return None
     if isinstance(t, types.Struct) and comes_apart(t):
