@@ -131,7 +131,7 @@ class Array(ArrayOperators):
 
     @property
     def place(self) -> tuple[DeviceBuffer, int]:
-        """Where programs read it: its buffer and offset, or those of a new copy that is aligned."""
+        """Its buffer and offset as programs read it, or those of a new copy that is aligned."""
         if self._pending is not None:
             self.settle()
         buffer, offset = self._buffer or self.buffer, self._offset

@@ -40,7 +40,7 @@ _TOO_MANY_BUFFERS = "SR0417"
 _NO_SUMS: Mapping[Key, Array] = MappingProxyType({})
 
 Computed = list[tuple["Key", Array]]
-"""What a mode computes, by role and name."""
+"""The arrays that a mode computes, by role and name."""
 
 
 @dataclass(eq=False, slots=True)

@@ -68,7 +68,7 @@ class Prepared:
     scratch_bytes: Sequence[int]
     """Sizes of the buffers behind those, which serve again after the run."""
     own_buffers: Sequence[DeviceBuffer]
-    """Those in which the device keeps what kernels report and print, at the end of the frame."""
+    """Buffers of what kernels report and print, the device's own, at the end of the frame."""
     outputs: list[tuple[types.Type, Shape, int]]
     """Element, shape, and position in the frame."""
     dispatch_count: int
