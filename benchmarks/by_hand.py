@@ -37,19 +37,20 @@ def prepared(
     """What a call of a graph does, as commands over a frame of buffers, and the first of those."""
     bound = graph.bound(arguments, {})
     runner = device.kept(GraphRunner)
-    found = runner.prepared(bound.variant.graph, bound.operands, bound.form.size_by_name)
-    return found, [x.buffer for x in bound.operands]
+    graph, sizes = bound.variant.graph, bound.form.size_by_name
+    found, places = runner.prepared(graph, bound.operands, sizes)
+    return found, [buffer for buffer, _ in places]
 
 
 def framed(plan: Prepared, inputs: Sequence[Any]) -> list[Any]:
-    """`inputs`, then buffers of our own for all that the plan makes."""
+    """`inputs`, buffers of our own for all that the plan makes, then those of the device."""
     made = (*plan.kept_bytes, *plan.scratch_bytes)
-    return [*inputs, *(plan.device.runtime.allocate(n) for n in made)]
+    own = (plan.device.runtime.allocate(n) for n in made)
+    return [*inputs, *own, *plan.own_buffers]
 
 
 def bound(dispatch: Dispatch, frame: Sequence[Any]) -> Bound:
-    buffers = [frame[one] if isinstance(one, int) else one for one in dispatch.places]
-    native = [buffer.native for buffer in buffers]
+    native = [frame[k].native for k in dispatch.numbers]
     return Bound(dispatch.pipeline, native, dispatch.words, dispatch.groups)
 
 

@@ -129,6 +129,19 @@ class Array(ArrayOperators):
             self.settle()
         return self._offset
 
+    @property
+    def place(self) -> tuple[DeviceBuffer, int]:
+        """Its buffer and offset as programs read it, or those of a new copy that is aligned."""
+        if self._pending is not None:
+            self.settle()
+        buffer, offset = self._buffer or self.buffer, self._offset
+        if not offset or offset % types.alignment(self.element) == 0:
+            return buffer, offset
+        runtime = self.device.runtime
+        copy = runtime.allocate(self.byte_count, zeroed=False)
+        runtime.copy(buffer, offset, copy, 0, self.byte_count)
+        return copy, 0
+
     def settle(self) -> None:
         """Computes the content, if that is pending."""
         pending = self._pending  # read once: another thread may fill the array in meanwhile
@@ -330,16 +343,6 @@ class Array(ArrayOperators):
         """Itself, noted as made from a host vector or matrix such as ``float2(1, 2)``."""
         self.given_vector = vector
         return self
-
-    def aligned(self) -> Array:
-        """Itself, or a copy if its offset is not a multiple of the alignment of its elements."""
-        offset = self.offset
-        if not offset or offset % types.alignment(self.element) == 0:
-            return self
-        buffer = self.device.runtime.allocate(self.byte_count, zeroed=False)
-        aligned = Array(self.device, self.element, self.shape, buffer)
-        copied(self, aligned)
-        return aligned
 
     def viewed(self, element: types.Type, shape: Shape, skipped: int = 0) -> Array:
         """The bytes after the first `skipped` as another array; no trace records it."""

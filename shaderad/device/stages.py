@@ -251,7 +251,7 @@ class KernelFacts:
         self._ranges: KernelRanges | None = None
         self._axes: tuple[tuple[Axis, ...], ...] | None = None
         self._are_local: dict[frozenset[str], bool] = {}
-        self._names_under: dict[tuple[str, ...], frozenset[str]] = {}
+        self._names_in: dict[tuple[str, ...], frozenset[str]] = {}
         self.name_by_path = {item.path: item.name for item in (*kernel.buffers, *kernel.uniforms)}
         """The path of each array and uniform in the arguments."""
 
@@ -279,15 +279,14 @@ class KernelFacts:
             )
         return self._are_local[launch_shaped]
 
-    def names_under(self, path: tuple[str, ...]) -> frozenset[str]:
-        """The differentiable arrays and uniforms of one argument."""
-        names = self._names_under.get(path)
+    def names_in(self, arguments: tuple[str, ...]) -> frozenset[str]:
+        """The differentiable arrays and uniforms of the arguments with these names."""
+        names = self._names_in.get(arguments)
         if names is None:
-            depth = len(path)
-            names = self._names_under[path] = frozenset(
+            names = self._names_in[arguments] = frozenset(
                 name
-                for at, name in self.name_by_path.items()
-                if name in self.differentiable and at[:depth] == path
+                for path, name in self.name_by_path.items()
+                if name in self.differentiable and path[0] in arguments
             )
         return names
 

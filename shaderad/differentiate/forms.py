@@ -114,10 +114,10 @@ def derivative_like(
 ) -> Array:
     """A cotangent or tangent given by the caller, as `shape` elements on `device`."""
     if isinstance(given, Array):
-        found = given if given.shape == shape else as_element(given, element, name)
-        check_same(found.device, device, name)
-        if found.element != element:
-            found = as_element(found, element, name)
+        check_same(given.device, device, name)
+        if given.element is element and given.shape == shape:
+            return given
+        found = as_element(given, element, name)
     else:
         if isinstance(given, int | float) and shape == (1,):
             given = [given]

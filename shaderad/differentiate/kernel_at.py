@@ -30,7 +30,7 @@ from shaderad.differentiate.forms import (
     tangents_of,
     texels_from_form,
 )
-from shaderad.execute.call import bound_call, launch_of, results_of
+from shaderad.execute.call import CallArguments, bound_call, launch_of, results_of
 from shaderad.execute.launch_steps import start
 from shaderad.execute.pools import joined, numbers_of, part_of
 from shaderad.ir import types
@@ -45,39 +45,37 @@ if TYPE_CHECKING:
     from shaderad.lower.bindings import Mode
 
 
-_NO_NAMES: frozenset[str] = frozenset()
-
-
 @dataclass(eq=False)
 class KernelAt:
     """A kernel at its arguments."""
 
+    call: CallArguments
     launch: Launch
     out: Any
-    arguments: list[tuple[str, types.Type, Any]]
-    """Name, type and given value of each positional argument."""
 
     @property
     def kernels(self) -> list[Kernel]:
         return [self.launch.kernel]
 
     def is_differentiable(self, position: int) -> bool:
-        name, _, _ = self.arguments[position]
-        return bool(self.launch.facts.names_under((name,)))
+        return bool(self._names([position]))
 
     def pull(self, out_bar: Any, positions: Sequence[int], into: Sequence[Any] | None) -> list[Any]:
-        launch = self.launch
-        cotangents = cotangents_of(self.out, out_bar)
-        pairs = zip(launch.outputs, cotangents, strict=True)
+        launch, call = self.launch, self.call
+        pairs = zip(launch.outputs, cotangents_of(self.out, out_bar), strict=True)
         given = {name: bar for name, bar in pairs if bar is not None}
-        wanted = self._names(positions)
+        names = tuple([call.positional[k] for k in positions])
+        wanted = launch.facts.names_in(names)
         sums = self._in_place(positions, into) if into is not None else None
         is_in_place = sums is not None and frozenset(sums) == wanted and _are_apart(sums, given)
         gradients = launch.backward(wanted, given, sums if is_in_place else None) if wanted else {}
-        found = [self._form(position, gradients) for position in positions]
-        if into is None:
-            return found
-        return list(into) if is_in_place else accumulated(found, into)
+        if is_in_place and into is not None:
+            return list(into)
+        found = [
+            gradient_form(call.given[name], self._type(name), (name,), launch, gradients)
+            for name in names
+        ]
+        return found if into is None else accumulated(found, into)
 
     def push(self, tangents: Sequence[Any]) -> Any:
         launch = self.launch
@@ -91,20 +89,18 @@ class KernelAt:
 
     def _names(self, positions: Sequence[int]) -> frozenset[str]:
         """The differentiable arrays and uniforms of the arguments at `positions`."""
-        facts, arguments = self.launch.facts, self.arguments
-        return _NO_NAMES.union(*[facts.names_under((arguments[k][0],)) for k in positions])
+        positional = self.call.positional
+        return self.launch.facts.names_in(tuple([positional[k] for k in positions]))
+
+    def _type(self, name: str) -> types.Type:
+        """The type of an argument; constants have no derivative, whatever their type."""
+        return self.call.function.signature.variable_types.get(name, types.VOID)
 
     def _tangents(self, tangents: Sequence[Any]) -> dict[str, Array]:
         collected = Tangents(self.launch)
-        for (name, t, value), tangent in zip(self.arguments, tangents, strict=True):
-            collected.add(t, (name,), value, tangent)
+        for name, tangent in zip(self.call.positional, tangents, strict=True):
+            collected.add(self._type(name), (name,), self.call.given[name], tangent)
         return collected.arrays()
-
-    def _form(self, position: int, gradients: Mapping[str, Array]) -> Any:
-        name, t, value = self.arguments[position]
-        if not self.is_differentiable(position):
-            return None
-        return gradient_form(value, t, (name,), self.launch, gradients)
 
     def _in_place(self, positions: Sequence[int], into: Sequence[Any]) -> dict[str, Array]:
         """Sums that the dispatch itself can add to: arrays of 32-bit floats, by name."""
@@ -113,7 +109,8 @@ class KernelAt:
             return found
         paths = self.launch.facts.name_by_path
         for position, total in zip(positions, into, strict=True):
-            name, t, _ = self.arguments[position]
+            name = self.call.positional[position]
+            t = self._type(name)
             element = t.element if isinstance(t, types.BufferType) else t
             is_float = {s.kind for s in types.scalars(element)} == {types.Kind.FLOAT}
             is_whole = is_float and not isinstance(t, types.TextureType)
@@ -136,8 +133,8 @@ def kernel_at(
     function: Launchable, args: Sequence[Any], keywords: Mapping[str, Any], *, when: When
 ) -> KernelAt:
     call = bound_call(function, args, keywords)
-    type_by_name = function.signature.variable_types
     if len(call.positional) < len(call.given):
+        type_by_name = function.signature.variable_types
         for name in call.given:
             t = type_by_name.get(name)
             if name not in call.positional and t is not None and reaches_floats(t):
@@ -146,12 +143,7 @@ def kernel_at(
     if trace_of(launch.sources.values()) is not None:
         raise error("SR0451")
     start(launch, when, launch.facts.differentiable)
-    arguments = [
-        # A constant has no derivative, whatever its type.
-        (name, type_by_name.get(name, types.VOID), call.given[name])
-        for name in call.positional
-    ]
-    return KernelAt(launch, results_of(launch), arguments)
+    return KernelAt(call, launch, results_of(launch))
 
 
 Path = tuple[str, ...]
@@ -164,8 +156,9 @@ def gradient_form(
     name = launch.facts.name_by_path.get(path)
     if name is not None and not (launch.pools is not None and is_pooled(t)):
         gradient = gradients.get(name)
-        element = t.element if isinstance(t, types.BufferType) else t
-        return None if gradient is None else in_form_given(gradient, given, element)
+        if gradient is None or launch.inputs.get(name) is given:  # read in the form given
+            return gradient
+        return in_form_given(gradient, given, t.element if isinstance(t, types.BufferType) else t)
     if not reaches_floats(t):
         return None
     if isinstance(t, types.Struct) and comes_apart(t):

@@ -61,7 +61,8 @@ def linearised(
         raise error("SR0466", found=repr(function))
     if current_trace() is not None:
         return linearised_as_graph(function, args, keywords, when=when)
-    if isinstance(function, BindableGraph) and not function.is_variadic:
+    is_kernel = isinstance(function, Launchable)
+    if not is_kernel and isinstance(function, BindableGraph) and not function.is_variadic:
         # Graphs are imported where one is met: that takes as long as opening a device.
         from shaderad.differentiate.linearised_graphs import graph_at
 
@@ -69,7 +70,7 @@ def linearised(
         return graph_at(function.bound(args, keywords), args, when=when)
     if is_taped():
         return linearised_as_graph(function, args, keywords, when=when)
-    if isinstance(function, Launchable):
+    if is_kernel:
         at: Linearised = kernel_at(function, args, keywords, when=when)
     else:
         at = function_at(function, args, keywords, when=when)
@@ -119,8 +120,10 @@ class _Outermost:
         return self._seen_by(tangents).push(tangents)
 
     def _seen_by(self, given: Any) -> Linearised:
-        leaves = [given] if isinstance(given, Array) else trees.leaves(given)
-        arrays = [leaf for leaf in leaves if isinstance(leaf, Array)]
+        if isinstance(given, Array):
+            arrays = [given]
+        else:
+            arrays = [leaf for leaf in trees.leaves(given) if isinstance(leaf, Array)]
         if current_trace() is None and trace_of(arrays) is None:
             return self.at
         return linearised_as_graph(self.function, self.args, self.keywords, when=When.IF_NEEDED)

@@ -1,6 +1,7 @@
 """The commands of a prepared schedule, and the buffers of a run.
 
-A run has a frame of buffers: the inputs, one for each result, then those that serve again.
+A run has a frame of buffers: the inputs, one for each result, those that serve again, then those
+in which the device keeps what kernels report and print.
 Invariant: none of them holds two things that are needed at one time; the buffers of results belong
 to nobody else after the run.
 """
@@ -23,7 +24,7 @@ class Frame:
     """The buffers of one run, and what else differs from run to run."""
 
     buffers: list[DeviceBuffer]
-    """The inputs, then the buffers that the run makes."""
+    """The inputs, then the buffers that the run makes, then those of the device."""
     starts: Sequence[int]
     """The bytes before each input in its buffer."""
     is_shifted: bool
@@ -56,9 +57,9 @@ class Dispatch:
     """One dispatch."""
 
     pipeline: Pipeline
-    places: tuple[int | DeviceBuffer, ...]
-    """By storage slot of the pipeline: the number of its buffer in the frame, or the buffer in
-    which the device keeps what kernels report or print."""
+    numbers: tuple[int, ...]
+    """By storage slot of the pipeline: the number of its buffer in the frame, from the end (-1, ..)
+    for those in which the device keeps what kernels report and print."""
     words: bytes
     """The constant buffer for inputs that start at the first byte of their buffers."""
     groups: tuple[int, int, int]
@@ -69,12 +70,12 @@ class Dispatch:
     """The parts of buffers that a window binds."""
 
     def placed(self, numbers: Sequence[int]) -> Dispatch:
-        places = tuple(numbers[k] if isinstance(k, int) else k for k in self.places)
-        return replace(self, places=places)
+        moved = tuple(numbers[k] if k >= 0 else k for k in self.numbers)
+        return replace(self, numbers=moved)
 
     def record(self, runtime: Runtime, frame: Frame) -> None:
         buffers = frame.buffers
-        bound = [buffers[k] if isinstance(k, int) else k for k in self.places]
+        bound = [buffers[k] for k in self.numbers]
         late = self.late + self.shifted if frame.is_shifted else self.late
         words = self._words_with(late, frame) if late else self.words
         runtime.record_dispatch(self.pipeline, bound, words, self.groups, self.ranges)

@@ -16,13 +16,12 @@ from shaderad.device.stages import WeakKeys
 from shaderad.diagnostics import CompileError, DeviceError
 from shaderad.execute.kernel_steps import KernelStep, schedule_of
 from shaderad.execute.planned_kernels import PlannedKernel, used
-from shaderad.execute.prepared import Prepared, prepare
+from shaderad.execute.prepared import Place, Prepared, prepare
 from shaderad.execute.schedule import LaunchPlan, launch_shapes
 from shaderad.ir.arrays import ArrayType, Value
 from shaderad.lower.bindings import ROLES, Mode, Role
 
 if TYPE_CHECKING:
-    from shaderad.arrays.arrays import Array
     from shaderad.device.devices import Device
     from shaderad.device.stages import Choice, KernelFacts, Stage
     from shaderad.execute.kernel_steps import Key, Programs
@@ -220,12 +219,12 @@ class Scheduled:
     """Keys of sizes at which a buffer is larger than a binding."""
 
     def prepared(
-        self, inputs: Sequence[Array], key: Hashable, sizes: Callable[[], Mapping[str, int]]
+        self, places: Sequence[Place], key: Hashable, sizes: Callable[[], Mapping[str, int]]
     ) -> Prepared:
-        """The commands for `inputs` and the sizes of `key`, which `sizes` gives by name."""
-        if self.device.runtime.has_large_buffers and self._has_large(inputs, key):
-            return self._by_windows().prepared_where(inputs, key, sizes)
-        shifted = tuple([k for k in self.schedule.aligned_inputs if inputs[k].offset])
+        """The commands for inputs at `places` and sizes of `key`, which `sizes` gives by name."""
+        if self.device.runtime.has_large_buffers and self._has_large(places, key):
+            return self._by_windows().prepared_where(places, key, sizes)
+        shifted = tuple([k for k in self.schedule.aligned_inputs if places[k][1]])
         prepared = self._prepared.get((key, shifted))
         if prepared is not None:
             return prepared
@@ -235,13 +234,13 @@ class Scheduled:
             if failure.code != _TOO_LARGE or self.make_windowed is None:
                 raise
         self._large.add(key)
-        return self._by_windows().prepared_where(inputs, key, sizes)
+        return self._by_windows().prepared_where(places, key, sizes)
 
     def prepared_where(
-        self, inputs: Sequence[Array], key: Hashable, sizes: Callable[[], Mapping[str, int]]
+        self, places: Sequence[Place], key: Hashable, sizes: Callable[[], Mapping[str, int]]
     ) -> Prepared:
-        """The commands whose windows are cut for where `inputs` start."""
-        starts = tuple([one.offset for one in inputs])
+        """The commands whose windows are cut for where the inputs start."""
+        starts = tuple([start for _, start in places])
         shifted = [k for k in self.schedule.aligned_inputs if starts[k]]
         prepared = self._prepared.get((key, starts))
         return prepared or self._newly_prepared((key, starts), sizes, shifted, starts)
@@ -260,10 +259,10 @@ class Scheduled:
         self._prepared[key] = prepared
         return prepared
 
-    def _has_large(self, inputs: Sequence[Array], key: Hashable) -> bool:
+    def _has_large(self, places: Sequence[Place], key: Hashable) -> bool:
         """True if a buffer is larger than a binding, be it around a small array."""
         limit = self.device.capabilities.binding_bytes_limit
-        return key in self._large or any(one.buffer.byte_count > limit for one in inputs)
+        return key in self._large or any(buffer.byte_count > limit for buffer, _ in places)
 
     def _by_windows(self) -> Scheduled:
         if self._windowed is None:

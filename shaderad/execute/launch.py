@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 _TOO_MANY_BUFFERS = "SR0417"
 _NO_SUMS: Mapping[Key, Array] = MappingProxyType({})
 
+Computed = list[tuple["Key", Array]]
+"""The arrays that a mode computes, by role and name."""
+
 
 @dataclass(eq=False, slots=True)
 class Setting:
@@ -170,16 +173,17 @@ class Launch:
             One array a name.
         """
         given = {(Role.COTANGENT, name): one for name, one in cotangents.items()}
-        sums = {(Role.GRADIENT, name): one for name, one in (into or {}).items()}
+        sums = {(Role.GRADIENT, name): one for name, one in into.items()} if into else _NO_SUMS
         computed = self._with_results(given, wanted, sums)
         if computed is None:
             computed = self._dispatch(Mode.BACKWARD, given, wanted, sums)
-        gradients = {**computed, **sums}
-        return {name: gradients[Role.GRADIENT, name] for name in sorted(wanted)}
+        gradients = {name: one for (role, name), one in computed
+                     if role is Role.GRADIENT and name in wanted}  # fmt: skip
+        return {**gradients, **into} if into else gradients
 
     def _with_results(
         self, given: Mapping[Key, Array], wanted: frozenset[str], sums: Mapping[Key, Array]
-    ) -> dict[Key, Array] | None:
+    ) -> Computed | None:
         """The results and the gradients by one dispatch; `None` where that cannot be."""
         if not self.is_joined or self.has_run:
             return None
@@ -204,7 +208,7 @@ class Launch:
         """Tangents of the float results, by name, for tangents of inputs and uniforms."""
         given = {(Role.TANGENT, name): one for name, one in tangents.items()}
         computed = self._dispatch(Mode.FORWARD, given, frozenset(tangents))
-        return {name: one for (_, name), one in computed.items()}
+        return {name: one for (_, name), one in computed}
 
     def is_apart(self, array: Array) -> bool:
         """True if no input or result lies in the buffer of `array`."""
@@ -224,10 +228,10 @@ class Launch:
         ranges = setting.facts.ranges(self.kernel)
         return ranges.natural(setting.dim, setting.shapes, self.uniforms)
 
-    def _fill_in(self, computed: Mapping[Key, Array]) -> None:
-        for name, result in self.outputs.items():
-            content = computed[Role.OUTPUT, name]
-            result.fill_in(content.buffer, content.offset)
+    def _fill_in(self, computed: Computed) -> None:
+        for (role, name), content in computed:
+            if role is Role.OUTPUT:
+                self.outputs[name].fill_in(*content.place)
 
     def _dispatch(
         self,
@@ -237,19 +241,18 @@ class Launch:
         sums: Mapping[Key, Array] = _NO_SUMS,
         *,
         with_results: bool = False,
-    ) -> dict[Key, Array]:
-        """Runs one mode; what it computes, by role and name."""
+    ) -> Computed:
+        """Runs one mode."""
         with used(self.kernel):
             launch = self._scheduled(
                 mode, tuple(given), wanted, tuple(sums), with_results=with_results
             )
             derivatives = {**given, **sums} if sums else given
-            arrays = [self._array(key, derivatives) for key in launch.plan.inputs]
-            inputs = [one.aligned() if one.offset else one for one in arrays]
-            prepared = launch.scheduled.prepared(inputs, self.setting.sizes_key, self._sizes)
+            places = [self._array(key, derivatives).place for key in launch.plan.inputs]
+            prepared = launch.scheduled.prepared(places, self.setting.sizes_key, self._sizes)
             # Arrays among the uniforms are inputs; no word asks for them.
-            results = prepared.run(inputs, cast("Mapping[str, bytes]", self.uniforms))
-        return dict(zip(launch.plan.outputs, results, strict=True))
+            results = prepared.run(places, cast("Mapping[str, bytes]", self.uniforms))
+        return [*zip(launch.plan.outputs, results, strict=True)]
 
     def _scheduled(
         self,

@@ -35,10 +35,10 @@ def start(launch: Launch, when: When, names: Iterable[str]) -> None:
         names: The arrays and uniforms by which it is differentiated, as far as they hold floats.
     """
     launch.is_joined = when is When.WITH_GRADIENTS
-    if when is not When.NOW:
+    if when is not When.NOW and not launch.setting.is_foreseen:
         launch.expected = launch.facts.differentiable.intersection(names)
-    is_needed = launch.is_needed and when is not When.NEVER
-    if when in (When.NOW, When.BEFORE_PULLBACK) or is_needed:
+    runs = when is When.NOW or when is When.BEFORE_PULLBACK
+    if runs or (launch.is_needed and when is not When.NEVER):
         launch.run()
 
 

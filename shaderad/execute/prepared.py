@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from shaderad.runtime import DeviceBuffer, Ranges
 
 Shape = tuple[int, ...]
+Place = tuple["DeviceBuffer", int]
+"""A buffer, and the bytes before the content in it."""
 ITERATIONS_A_LOOK = 8
 """Iterations of a while loop between two looks at whether it goes on."""
 STEP_LIMIT = 1 << 22
@@ -65,6 +67,8 @@ class Prepared:
     """Sizes of the buffers of results, which stand behind the inputs in the frame."""
     scratch_bytes: Sequence[int]
     """Sizes of the buffers behind those, which serve again after the run."""
+    own_buffers: Sequence[DeviceBuffer]
+    """Buffers of what kernels report and print, the device's own, at the end of the frame."""
     outputs: list[tuple[types.Type, Shape, int]]
     """Element, shape, and position in the frame."""
     dispatch_count: int
@@ -74,11 +78,12 @@ class Prepared:
     """The most that is needed at one time, inputs left out."""
 
     def run(
-        self, inputs: Sequence[Array], uniforms: Mapping[str, bytes] = _NO_UNIFORMS
+        self, places: Sequence[Place], uniforms: Mapping[str, bytes] = _NO_UNIFORMS
     ) -> tuple[Array, ...]:
+        """The results, for inputs at `places`."""
         device = self.device
-        buffers = [one.buffer for one in inputs]  # computes what is pending
-        starts = [one.offset for one in inputs]
+        buffers = [buffer for buffer, _ in places]
+        starts = [start for _, start in places]
         frame = Frame(buffers, starts, any(starts), uniforms)
         device.runtime.together(self._record, frame)
         made = len(starts)
@@ -95,6 +100,7 @@ class Prepared:
         if self.may_report:
             device.expect_reports()  # an interrupt may end a loop between its dispatches
         frame.buffers += runtime.allocate_unset([*self.kept_bytes, *self.scratch_bytes])
+        frame.buffers += self.own_buffers
         for command in self.commands:
             command.record(runtime, frame)
         device.recorded(
@@ -166,6 +172,8 @@ class _Preparation:
         """True if what is added is recorded again and again."""
         self._may_report = False
         self._may_print = False
+        self._own_buffers: list[DeviceBuffer] = []
+        """Buffers of the device, the last in the frame first."""
         self._step_count = 0
 
     def run(self) -> Prepared:
@@ -185,9 +193,9 @@ class _Preparation:
         ]
         commands = [command.placed(layout.numbers) for command in (*self._early, *self._commands)]
         count = sum(isinstance(command, Dispatch) for command in commands)
-        return Prepared(self._device, commands, layout.kept_bytes, layout.scratch_bytes, outputs,
-                        count, self._may_report, self._may_print,
-                        self._frame.peak_live_bytes)  # fmt: skip
+        return Prepared(self._device, commands, layout.kept_bytes, layout.scratch_bytes,
+                        self._own_buffers[::-1], outputs, count, self._may_report,
+                        self._may_print, self._frame.peak_live_bytes)  # fmt: skip
 
     def _aligned_inputs(self) -> list[int]:
         """Copies of inputs that do not start where their programs read them."""
@@ -306,27 +314,31 @@ class _Preparation:
             return
         stage = self._stages[one.program]
         self._known[SITE_BASE] = stage.site_base
-        place_by_slot: dict[int, int | DeviceBuffer] = {
-            slot: self._number_by_buffer[buffer] for slot, buffer in one.bindings
-        }
-        place_by_slot.update(self._own_buffers(stage.lowered))
+        number_by_slot = {slot: self._number_by_buffer[buffer] for slot, buffer in one.bindings}
+        number_by_slot.update(self._own(stage.lowered))
         rows = in_rows(groups, self._known[GROUP_LIMIT])
         words = self._words(one, stage.lowered)
         late = (*self._launch_number(stage.lowered), *_uniform_words(one.words))
         pipeline = stage.pipeline
-        self._device.runtime.check_dispatch(pipeline, place_by_slot, words, rows)
-        places = tuple(place_by_slot[slot] for slot in pipeline.storage_slots)
-        self._commands.append(Dispatch(pipeline, places, words, rows, late, shifted, ranges))
+        self._device.runtime.check_dispatch(pipeline, number_by_slot, words, rows)
+        numbers = tuple(number_by_slot[slot] for slot in pipeline.storage_slots)
+        self._commands.append(Dispatch(pipeline, numbers, words, rows, late, shifted, ranges))
 
-    def _own_buffers(self, lowered: Lowered) -> Iterator[tuple[int, DeviceBuffer]]:
-        """Slots and buffers of what a program reports and prints."""
+    def _own(self, lowered: Lowered) -> Iterator[tuple[int, int]]:
+        """Slots and buffer numbers of what a program reports and prints."""
         for resource in lowered.resources:
             if resource.role is Role.REPORT:
                 self._may_report = True
-                yield resource.slot, self._device.report_buffer()
+                yield resource.slot, self._own_number(self._device.report_buffer())
             elif resource.role is Role.PRINT:
                 self._may_print = True
-                yield resource.slot, self._device.print_buffer()
+                yield resource.slot, self._own_number(self._device.print_buffer())
+
+    def _own_number(self, buffer: DeviceBuffer) -> int:
+        """The number of a buffer of the device, from the end of the frame: -1 is the last."""
+        if buffer not in self._own_buffers:
+            self._own_buffers.append(buffer)
+        return -1 - self._own_buffers.index(buffer)
 
     def _words(self, one: to.Run, lowered: Lowered) -> bytes:
         """The words that sizes decide, 0 in place of others."""

@@ -45,7 +45,7 @@ from shaderad.trace.traced import TracedArray, current_trace
 if TYPE_CHECKING:
     from shaderad.device.devices import Device
     from shaderad.device.stages import Choice
-    from shaderad.execute.prepared import Prepared
+    from shaderad.execute.prepared import Place, Prepared
     from shaderad.plan.steps import Plan, RunPass
 
 
@@ -202,14 +202,19 @@ class GraphRunner:
         self, graph: Graph, inputs: Sequence[Array], sizes: Mapping[str, int]
     ) -> tuple[Array, ...]:
         """The outputs of `graph`."""
-        inputs = [one.aligned() if one.offset else one for one in inputs]
         if isinstance(graph, PrebuiltGraph):
             with used_of_build(graph.built.name, graph.built.folder):
-                return self.prepared(graph, inputs, sizes).run(inputs)
+                return self._run(graph, inputs, sizes)
         if isinstance(graph, PrebuiltPart):
             found = self.run(graph.whole, self._filled(graph, inputs, sizes), sizes)
             return tuple(found[k] for k in graph.chosen)
-        return self.prepared(graph, inputs, sizes).run(inputs)
+        return self._run(graph, inputs, sizes)
+
+    def _run(
+        self, graph: Graph, inputs: Sequence[Array], sizes: Mapping[str, int]
+    ) -> tuple[Array, ...]:
+        prepared, places = self.prepared(graph, inputs, sizes)
+        return prepared.run(places)
 
     def _filled(
         self, part: PrebuiltPart, inputs: Sequence[Array], known: Mapping[str, int]
@@ -224,8 +229,10 @@ class GraphRunner:
         pairs = zip(part.whole.inputs, part.is_given, strict=True)
         return [next(remaining) if is_given else zero(v) for v, is_given in pairs]
 
-    def prepared(self, graph: Graph, inputs: Sequence[Array], sizes: Mapping[str, int]) -> Prepared:
-        """The commands that run `graph` at these sizes.
+    def prepared(
+        self, graph: Graph, inputs: Sequence[Array], sizes: Mapping[str, int]
+    ) -> tuple[Prepared, list[Place]]:
+        """The commands that run `graph` at these sizes, and where they read its inputs.
 
         Raises:
             DeviceError: SR0650, where an input lives on another device.
@@ -244,7 +251,8 @@ class GraphRunner:
                 check_results(scheduled.schedule, sizes)
             return sizes
 
-        return scheduled.prepared(inputs, key, checked_sizes)
+        places = [one.place for one in inputs]
+        return scheduled.prepared(places, key, checked_sizes), places
 
     def plan(self, graph: Graph, sizes: Mapping[str, int]) -> Plan:
         """The plan of `graph` at these sizes, for what the device can bind."""
@@ -329,7 +337,7 @@ def explained(
 ) -> str:
     """The dispatches that run `graph` at these sizes, and the memory that they keep."""
     runner = device.kept(GraphRunner)
-    found = runner.prepared(graph, inputs, sizes)
+    found, _ = runner.prepared(graph, inputs, sizes)
     memory = Memory(found.live_bytes, sum(found.kept_bytes), sum(found.scratch_bytes))
     text = explain(runner.plan(graph, sizes), len(graph.nodes), sizes, memory)
     return f"{text}\ndispatches: {found.dispatch_count}, in one submission"

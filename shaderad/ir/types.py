@@ -299,7 +299,7 @@ def with_scalar(t: Type, scalar: Scalar) -> Type:
 def is_differentiable(t: Type) -> bool:
     """True if `t` holds a float at any depth."""
     if isinstance(t, Scalar):
-        return is_float(t)
+        return t.kind in FLOAT_KINDS
     if isinstance(t, LocalArray | BufferType):
         return is_differentiable(t.element)
     if isinstance(t, Struct):

@@ -115,7 +115,7 @@ class Runtime(TextureStore):
         """Programs whose pipelines were made since the last wait."""
         self._recorded_count = 0
         """Dispatches since the last submission."""
-        self._next_look = 0
+        self._next_look = DISPATCHES_A_SUBMISSION
         """The count at which `recorded` looks at the device next."""
         self._plain_bytes = min(capabilities.binding_bytes_limit, capabilities.buffer_bytes_limit)
         """The bytes of a buffer up to which nothing asks for its size."""
@@ -386,7 +386,7 @@ class Runtime(TextureStore):
         before, and free what that held.
         """
         self._recorded_count += count
-        if self._recorded_count < max(self._next_look, DISPATCHES_A_SUBMISSION):
+        if self._recorded_count < self._next_look:
             return
         if self._recorded_count >= WAITING_LIMIT or self.is_idle():
             self.submit()
@@ -400,7 +400,7 @@ class Runtime(TextureStore):
     @guarded
     def submit(self) -> None:
         """Hands all recorded commands to the device as one submission."""
-        self._recorded_count = self._next_look = 0
+        self._recorded_count, self._next_look = 0, DISPATCHES_A_SUBMISSION
         self.submit_recorded()
         self.settle_pool()
 

@@ -294,7 +294,7 @@ class WgpuRuntime(Runtime):
             group = self.bindings.find(key) or self._kept_group(pipeline, resources, key)
         recording = self._recorded(pipeline.page_bytes)
         recording.touched.update(serials)
-        compute = recording.compute_pass()
+        compute = recording.compute or recording.compute_pass()
         # Calls of wgpu-py take four times as long. Errors appear where the encoder is finished.
         native = compute._internal
         if recording.pipeline is not pipeline:

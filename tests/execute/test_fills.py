@@ -25,7 +25,8 @@ def spread(i: sad.Index, x: sad.In[float], y: sad.Add[float]):
 def prepared_of(graph: Any, x: sad.Array) -> Prepared:
     bound = graph.bound((x,), {})
     runner = x.device.kept(GraphRunner)
-    return runner.prepared(bound.variant.graph, bound.operands, bound.form.size_by_name)
+    graph, sizes = bound.variant.graph, bound.form.size_by_name
+    return runner.prepared(graph, bound.operands, sizes)[0]
 
 
 @pytest.mark.gpu
