@@ -28,7 +28,7 @@ from shaderad.compiler.cache import Cache, default_cache
 from shaderad.compiler.compile import compile_program
 from shaderad.compiler.formats import FORMATS
 from shaderad.compiler.libslang import find_library
-from shaderad.compiler.validate import Judgement, Status, validate
+from shaderad.compiler.validate import Judgement, Status, validate, validator_names
 from shaderad.diagnostics import Error
 from shaderad.runtime.base import Runtime
 from shaderad.runtime.devices import RUNTIMES, runtime_module
@@ -244,9 +244,10 @@ def _compiler() -> Iterator[Finding]:
         return
     yield Finding("compiler", "libslang", "ok", str(library))
     for code in codes:
-        judgement = validate(code, DOUBLE.name)
-        if judgement is not None:
-            yield _validator(judgement)
+        for name in validator_names(code.format):
+            judgement = validate(code, DOUBLE.name, name)
+            if judgement is not None:
+                yield _validator(judgement)
 
 
 def _validator(judgement: Judgement) -> Finding:
