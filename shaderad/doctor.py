@@ -96,6 +96,21 @@ def examine() -> list[Finding]:
         return [*findings, *chain.from_iterable(runtimes), _cache()]
 
 
+def examine_deeply() -> list[Finding]:
+    """Runs trials on every adapter, one finding each: see `shaderad/deep.py`."""
+    # Imported here: it is written as users write, and loads all of shaderad.
+    from shaderad.deep import examine_adapters
+
+    findings: list[Finding] = []
+    for device, adapter, outcomes in examine_adapters():
+        faults = [each for each in outcomes if each.status != "passed"]
+        status = "failed" if any(each.status == "failed" for each in faults) else "ok"
+        first = f"{len(outcomes) - len(faults)} of {len(outcomes)} pass on {adapter}"
+        reasons = [f"{f.name} {f.status}: {f.detail.splitlines()[0]}" for f in faults]
+        findings.append(Finding("trials", device, status, "\n".join([first, *reasons])))
+    return findings
+
+
 def can_run(findings: Sequence[Finding]) -> bool:
     """True if at least one runtime works."""
     return any(finding.area == "runtimes" and finding.status == "ok" for finding in findings)

@@ -1,0 +1,190 @@
+"""One part of the report on one adapter, in a process of its own; its log is the result.
+
+    SHADERAD_DEVICE=wgpu:0 python -m scripts.gpu.parts conformance [--only NAME]
+
+A trial is a name and a call (`shaderad/deep.py`). With `--only` it runs alone and prints how it
+ends: the reproducer that the report names.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import shaderad as sad
+from scripts.gpu.benchmarks import benchmark_trials
+from scripts.gpu.commands import host_trials, sample_trials
+from shaderad.deep import TRIALS, Lacking, Trial, run_trials
+from shaderad.runtime.devices import DEVICE_VARIABLE
+from tests.conformance import checks
+from tests.conformance.compile_only import DEVICES as COMPILED_APIS
+from tests.conformance.compile_only import compiled
+from tests.random_graphs.comparison import fault
+from tests.random_graphs.generation import case
+from tests.random_programs.comparison import Outcome as ProgramOutcome
+from tests.random_programs.comparison import compare
+from tests.random_programs.generation import chunk
+from tests.random_programs.programs import Program
+from tests.random_programs.reproduction import reproduction
+
+PROGRAM_COUNT, GRAPH_COUNT = 200, 100
+SEED = 1
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a part knows of its run."""
+
+    device: sad.Device | None
+    out: Path
+    """The folder of the report."""
+    is_quick: bool
+
+
+@dataclass(frozen=True)
+class Part:
+    title: str
+    trials: Callable[[Task], Iterator[Trial]]
+    weight: float
+    """Its share of the time, relative to others."""
+
+
+def device_of(info: sad.DeviceInfo) -> str:
+    """The value of `SHADERAD_DEVICE` that chooses an adapter."""
+    return f"{info.runtime}:{info.index}"
+
+
+def _opened(task: Task) -> Iterator[Trial]:
+    device = task.device
+    assert device is not None
+
+    def capabilities() -> Mapping[str, Any]:
+        facts = asdict(device.capabilities)
+        return facts | {"features": sorted(facts["features"]), "formats": list(facts["formats"])}
+
+    yield "open", capabilities
+    yield from TRIALS
+
+
+def _conformance(task: Task) -> Iterator[Trial]:
+    """In an order that mixes families and modes, so that the first ones are a sample of all."""
+    modes = {"primal": checks.check_primal, "vjp": checks.check_vjp, "jvp": checks.check_jvp}
+    cases = [(name, mode) for mode in modes for name in checks.programs_with(mode)]
+    random.Random(SEED).shuffle(cases)
+    for name, mode in cases:
+        check = partial(modes[mode], name, task.device)
+        yield f"{name} {mode}", partial(_unskipped, check)
+
+
+def _unskipped(check: Callable[[], None]) -> None:
+    """A case that pytest would skip lacks a feature of the device."""
+    import pytest
+
+    try:
+        check()
+    except pytest.skip.Exception as skipped:
+        raise Lacking(str(skipped)) from None
+
+
+def _programs(task: Task) -> Iterator[Trial]:
+    number = 0
+    for chunk_number in range(PROGRAM_COUNT):
+        for program in chunk(SEED, chunk_number):
+            if number == PROGRAM_COUNT:
+                return
+            yield f"program {number}", partial(_program, program, f"program-{number}", task)
+            number += 1
+
+
+def _program(program: Program, name: str, task: Task) -> Mapping[str, Any]:
+    assert task.device is not None
+    verdict = compare(program, task.device)
+    if verdict.is_fault:
+        file = task.out / f"{name}-{os.environ.get(DEVICE_VARIABLE, '').replace(':', '-')}.py"
+        file.write_text(reproduction(program, verdict.detail), encoding="utf-8")
+        raise AssertionError(f"{verdict.outcome.value}, see {file.name}: {verdict.detail}")
+    if verdict.outcome is ProgramOutcome.REFUSED:
+        raise Lacking(verdict.detail)
+    return {"outcome": verdict.outcome.value}
+
+
+def _graphs(task: Task) -> Iterator[Trial]:
+    for number in range(GRAPH_COUNT):
+        yield f"graph {number}", partial(_graph, number, task)
+
+
+def _graph(number: int, task: Task) -> None:
+    assert task.device is not None
+    found = fault(case(number), task.device)
+    if found:
+        raise AssertionError(found)
+
+
+def _compiled(task: Task) -> Iterator[Trial]:
+    """Code for APIs without a device here; minutes, so only in a whole run."""
+    here = {info.api for info in sad.devices()}
+    for api in COMPILED_APIS:
+        if api not in here and not task.is_quick:
+            yield f"code for {api}", partial(_compiled_for, api)
+
+
+def _compiled_for(api: str) -> Mapping[str, Any]:
+    outcome = compiled(api)
+    refusals = outcome.refusals()
+    if refusals:
+        raise AssertionError("\n".join([outcome.summary, *refusals]))
+    return {"summary": outcome.summary}
+
+
+PARTS: dict[str, Part] = {
+    "open": Part("Opened, and each sort of dispatch", _opened, 1.0),
+    "conformance": Part("Conformance cases", _conformance, 4.0),
+    "programs": Part("Random programs", _programs, 2.0),
+    "graphs": Part("Random graphs", _graphs, 1.5),
+    "samples": Part("Samples", lambda task: sample_trials(task.out, is_quick=task.is_quick), 2.0),
+    "benchmarks": Part("Benchmarks", benchmark_trials, 3.0),
+}
+"""On each adapter."""
+MACHINE_PARTS: dict[str, Part] = {
+    "hosts": Part("Hosts of builds", lambda task: host_trials(task.out), 1.0),
+    "code": Part("Code for devices that are not here", _compiled, 3.0),
+}
+"""Once."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m scripts.gpu.parts", description=__doc__)
+    parser.add_argument("part", choices=[*PARTS, *MACHINE_PARTS])
+    parser.add_argument("--log", type=Path, default=Path("out/gpu/part.jsonl"))
+    parser.add_argument("--seconds", type=float, default=float("inf"))
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--only", metavar="NAME", help="run one trial, and print its outcome")
+    given = parser.parse_args()
+    if given.part in MACHINE_PARTS:
+        _run(MACHINE_PARTS[given.part], Task(None, given.log.parent, given.quick), given)
+        return
+    with sad.open_device() as device:
+        _run(PARTS[given.part], Task(device, given.log.parent, given.quick), given)
+
+
+def _run(part: Part, task: Task, given: argparse.Namespace) -> None:
+    if given.only is None:
+        run_trials(part.trials(task), given.log, given.seconds)
+        return
+    task.out.mkdir(parents=True, exist_ok=True)
+    for name, run in part.trials(task):
+        if name == given.only:
+            print(run() or "passed")
+            return
+    sys.exit(f"no trial `{given.only}`")
+
+
+if __name__ == "__main__":
+    main()
