@@ -35,8 +35,8 @@ REFUSALS = frozenset({"SR0501", "SR0507", "SR0606", "SR0607", "SR0608", "SR0711"
 
 SILENT_SECONDS = 90.0
 """The longest that a trial may take; the first of a process opens the device and the compiler."""
-STARTS = 4
-"""Processes that are started for the trials of an adapter."""
+STARTS = 8
+"""Processes that are started for the trials of an adapter, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +65,11 @@ Trial = tuple[str, Callable[[], Mapping[str, Any] | None]]
 
 def run_trials(trials: Iterable[Trial], log: Path, seconds: float) -> None:
     """Runs those trials that the log does not have yet, for at most `seconds`."""
-    begun = {line["begins"] for line in _lines(log) if "begins" in line}
+    done = {line.get("begins", line.get("name")) for line in _lines(log)}
     end = time.monotonic() + seconds
     with log.open("a", encoding="utf-8") as file:
         for name, run in trials:
-            if name in begun:
+            if name in done:
                 continue
             if time.monotonic() > end:
                 _write(file, asdict(Outcome(name, "left out")))

@@ -31,7 +31,7 @@ from shaderad.compiler.libslang import find_library
 from shaderad.compiler.validate import Judgement, Status, validate, validator_names
 from shaderad.diagnostics import Error
 from shaderad.runtime.base import Runtime
-from shaderad.runtime.devices import RUNTIMES, runtime_module
+from shaderad.runtime.devices import RUNTIMES, has_nvidia_driver, runtime_module
 
 Kind = Literal["ok", "none", "failed", "fact"]
 """`none` is an optional part that is missing; `fact` is neither good nor bad."""
@@ -63,7 +63,15 @@ DRIVER_REMEDY = (
     "Debian, Ubuntu: apt-get install mesa-vulkan-drivers libvulkan1\n"
     "Debian 12: the same with -t bookworm-backports, once backports are among apt's sources"
 )
+CONTAINER_REMEDY = (
+    "in a container with an NVIDIA GPU: NVIDIA_DRIVER_CAPABILITIES=all when it starts, and\n"
+    "libvulkan1; until then slangpy's CUDA device is used, with what the CUDA toolkit compiles"
+)
 REMEDY_BY_SYMPTOM = (
+    (
+        r"for CUDA here",
+        "install the CUDA toolkit, or a Vulkan driver, which needs none",
+    ),
     (
         r"cannot open shared object",
         "install the library it names (Debian, Ubuntu: apt-get install libatomic1 libx11-6)",
@@ -150,7 +158,8 @@ def _vulkan_drivers() -> list[Finding]:
         return []
     manifests = sorted(_vulkan_manifests())
     if not manifests:
-        return [Finding("drivers", "vulkan", "failed", "no driver is installed", DRIVER_REMEDY)]
+        remedy = CONTAINER_REMEDY if has_nvidia_driver() else DRIVER_REMEDY
+        return [Finding("drivers", "vulkan", "failed", "no driver is installed", remedy)]
     return [Finding("drivers", path.stem, "fact", str(path)) for path in manifests]
 
 

@@ -1,7 +1,7 @@
 """Checks and measures every adapter of this machine: `scripts/run gpu [--quick]`.
 
-Writes report.json and report.html to out/gpu. Every part of every adapter is a process of its own
-(`parts.py`), so that one that hangs or dies is a line of the report.
+Writes report.json and report.html to out/gpu. The trials of an adapter run in a process of their
+own (`parts.py`), so that one that hangs or dies is a line of the report.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ from typing import Any
 
 import shaderad as sad
 from scripts.gpu.page import page
-from scripts.gpu.parts import MACHINE_PARTS, PARTS, device_of
+from scripts.gpu.parts import PART_END, device_of
 from shaderad.deep import Outcome, outcomes_of
+from shaderad.runtime.devices import DEVICE_VARIABLE
 
-QUICK_SECONDS, WHOLE_SECONDS = 180.0, 1800.0
-LONGEST_SILENCE = 120.0
-"""Seconds of a whole run until a trial counts as hung: software drivers compile for a minute."""
+QUICK_MINUTES, WHOLE_MINUTES = 3.0, 30.0
+SILENT_SECONDS = 120.0
+"""The longest that a trial takes: software drivers compile for a minute."""
 PACKAGES = ("shaderad", "slangpy", "wgpu", "numpy", "torch", "jax", "warp-lang", "drjit")
 
 
@@ -36,24 +37,22 @@ def main() -> int:
     if given.out.exists():
         shutil.rmtree(given.out)
     given.out.mkdir(parents=True)
-    start = time.monotonic()
-    end = start + (QUICK_SECONDS if given.quick else WHOLE_SECONDS)
-    tasks = [(device_of(info), part) for part in PARTS for info in adapters]
-    tasks += [("", part) for part in MACHINE_PARTS]
-    weight_left = sum(_weight(part) for _, part in tasks)
-    results: dict[str, dict[str, Any]] = {}
-    for device, part in tasks:
-        # What one part does not use, later ones get.
-        seconds = max(0.0, end - time.monotonic()) * _weight(part) / weight_left
-        weight_left -= _weight(part)
-        print(f"{device or 'machine':10} {part:12} {seconds:5.0f} s at most", end="", flush=True)
-        outcomes = _run(part, device, given.out, seconds, is_quick=given.quick)
-        results.setdefault(device, {})[part] = [asdict(outcome) for outcome in outcomes]
-        print(f"   {summary(outcomes)}", flush=True)
+    start = time.time()
+    end = start + 60 * (given.minutes or (QUICK_MINUTES if given.quick else WHOLE_MINUTES))
+    results: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    runs = [*map(device_of, adapters), ""]
+    for number, device in enumerate(runs):
+        now = time.time()
+        # What one run does not use, later ones get.
+        seconds = max(0.0, end - now) / (len(runs) - number)
+        outcomes = _run(device, given.out, now + seconds, is_quick=given.quick)
+        results[device] = _by_part(outcomes)
+        for part, rows in results[device].items():
+            print(f"{device or 'machine':10} {part:12} {summary(rows)}", flush=True)
     report = {
         "made": time.strftime("%Y-%m-%d %H:%M"),
         "command": f"scripts/run gpu {' '.join(sys.argv[1:])}".strip(),
-        "seconds": round(time.monotonic() - start),
+        "seconds": round(time.time() - start),
         "system": f"{platform.platform()}, {os.cpu_count()} processors",
         "versions": _versions(),
         "devices": [
@@ -64,13 +63,14 @@ def main() -> int:
     (given.out / "report.json").write_text(json.dumps(report, indent=1), encoding="utf-8")
     (given.out / "report.html").write_text(page(report, given.out), encoding="utf-8")
     print(f"wrote {given.out / 'report.html'} and report.json in {report['seconds']} s")
-    every = [o for parts in results.values() for outcomes in parts.values() for o in outcomes]
-    return int(any(outcome["status"] == "failed" for outcome in every))
+    rows = [row for parts in results.values() for part in parts.values() for row in part]
+    return int(any(row["status"] == "failed" for row in rows))
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="scripts/run gpu", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="3 minutes instead of 30")
+    parser.add_argument("--quick", action="store_true", help="small sizes, 3 minutes for 30")
+    parser.add_argument("--minutes", type=float, help="about how long it may take")
     parser.add_argument(
         "--device", default="", help="one adapter only, such as wgpu:0, or a runtime"
     )
@@ -78,23 +78,29 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _weight(part: str) -> float:
-    return {**PARTS, **MACHINE_PARTS}[part].weight
+def _run(device: str, out: Path, end: float, *, is_quick: bool) -> list[Outcome]:
+    """All parts of one device, or of the machine, until a time as `time.time` gives it."""
+    log = out / f"{device.replace(':', '-') or 'machine'}.jsonl"
+    command = [sys.executable, "-m", "scripts.gpu.parts", "--log", str(log), "--end", f"{end:.0f}"]
+    command += ["--quick"] if is_quick else []
+    environment = {DEVICE_VARIABLE: device} if device else {}
+    return outcomes_of(command, log, environment, SILENT_SECONDS)
 
 
-def _run(part: str, device: str, out: Path, seconds: float, *, is_quick: bool) -> list[Outcome]:
-    log = out / f"{part}-{device.replace(':', '-') or 'machine'}.jsonl"
-    command = [sys.executable, "-m", "scripts.gpu.parts", part, "--log", str(log)]
-    command += ["--seconds", f"{seconds:.0f}", *(["--quick"] if is_quick else [])]
-    environment = {"SHADERAD_DEVICE": device} if device else {}
-    silent = min(LONGEST_SILENCE, max(seconds, 30.0))
-    return outcomes_of(command, log, environment, silent)
+def _by_part(outcomes: Sequence[Outcome]) -> dict[str, list[dict[str, Any]]]:
+    """The outcomes as JSON; the name of a trial begins with its part."""
+    by_part: dict[str, list[dict[str, Any]]] = {}
+    for outcome in outcomes:
+        part, _, name = outcome.name.partition(PART_END)
+        row = asdict(outcome) | {"name": name or part}
+        by_part.setdefault(part, []).append(row)
+    return by_part
 
 
-def summary(outcomes: Sequence[Outcome]) -> str:
+def summary(rows: Sequence[Mapping[str, Any]]) -> str:
     """Counts by status, as ``12 passed, 1 failed``."""
-    statuses = [outcome.status for outcome in outcomes]
-    return ", ".join(f"{statuses.count(s)} {s}" for s in dict.fromkeys(statuses)) or "nothing to do"
+    statuses = [row["status"] for row in rows]
+    return ", ".join(f"{statuses.count(s)} {s}" for s in dict.fromkeys(statuses))
 
 
 def _versions() -> Mapping[str, str]:

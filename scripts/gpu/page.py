@@ -138,7 +138,7 @@ def _picture(outcome: Json, folder: Path) -> str:
 def _fault(device: str, part: str, outcome: Json) -> str:
     lines = outcome["detail"].splitlines()[:LINES_OF_A_FAULT]
     chosen = f"SHADERAD_DEVICE={device} " if device else ""
-    again = f"{chosen}python -m scripts.gpu.parts {part} --only '{outcome['name']}'"
+    again = f"{chosen}python -m scripts.gpu.parts --only '{part}: {outcome['name']}'"
     text = escape("\n".join(lines))
     return (
         f'<div class="fault"><b>{escape(outcome["name"])}</b><pre>{text}</pre>'

@@ -1,6 +1,6 @@
-"""One part of the report on one adapter, in a process of its own; its log is the result.
+"""The parts of the report on one adapter, in a process of its own; its log is the result.
 
-    SHADERAD_DEVICE=wgpu:0 python -m scripts.gpu.parts conformance [--only NAME]
+    SHADERAD_DEVICE=wgpu:0 python -m scripts.gpu.parts --only "conformance: NAME"
 
 A trial is a name and a call (`shaderad/deep.py`). With `--only` it runs alone and prints how it
 ends: the reproducer that the report names.
@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import os
 import random
-import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -50,7 +50,6 @@ class Task:
 
 @dataclass(frozen=True)
 class Part:
-    title: str
     trials: Callable[[Task], Iterator[Trial]]
     weight: float
     """Its share of the time, relative to others."""
@@ -144,46 +143,51 @@ def _compiled_for(api: str) -> Mapping[str, Any]:
 
 
 PARTS: dict[str, Part] = {
-    "open": Part("Opened, and each sort of dispatch", _opened, 1.0),
-    "conformance": Part("Conformance cases", _conformance, 4.0),
-    "programs": Part("Random programs", _programs, 2.0),
-    "graphs": Part("Random graphs", _graphs, 1.5),
-    "samples": Part("Samples", lambda task: sample_trials(task.out, is_quick=task.is_quick), 2.0),
-    "benchmarks": Part("Benchmarks", benchmark_trials, 3.0),
+    "open": Part(_opened, 1.0),
+    "conformance": Part(_conformance, 4.0),
+    "programs": Part(_programs, 2.0),
+    "graphs": Part(_graphs, 1.5),
+    "samples": Part(lambda task: sample_trials(task.out, is_quick=task.is_quick), 2.0),
+    "benchmarks": Part(benchmark_trials, 3.0),
 }
 """On each adapter."""
 MACHINE_PARTS: dict[str, Part] = {
-    "hosts": Part("Hosts of builds", lambda task: host_trials(task.out), 1.0),
-    "code": Part("Code for devices that are not here", _compiled, 3.0),
+    "hosts": Part(lambda task: host_trials(task.out), 1.0),
+    "code": Part(_compiled, 3.0),
 }
 """Once."""
 
 
+PART_END = ": "
+"""Between the name of a part and that of a trial."""
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m scripts.gpu.parts", description=__doc__)
-    parser.add_argument("part", choices=[*PARTS, *MACHINE_PARTS])
-    parser.add_argument("--log", type=Path, default=Path("out/gpu/part.jsonl"))
-    parser.add_argument("--seconds", type=float, default=float("inf"))
+    parser.add_argument("--log", type=Path, default=Path("out/gpu/trials.jsonl"))
+    parser.add_argument("--end", type=float, default=float("inf"), help="a time in seconds")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--only", metavar="NAME", help="run one trial, and print its outcome")
     given = parser.parse_args()
-    if given.part in MACHINE_PARTS:
-        _run(MACHINE_PARTS[given.part], Task(None, given.log.parent, given.quick), given)
-        return
-    with sad.open_device() as device:
-        _run(PARTS[given.part], Task(device, given.log.parent, given.quick), given)
+    given.log.parent.mkdir(parents=True, exist_ok=True)
+    if DEVICE_VARIABLE in os.environ:
+        with sad.open_device() as device:
+            _run(PARTS, Task(device, given.log.parent, given.quick), given)
+    else:
+        _run(MACHINE_PARTS, Task(None, given.log.parent, given.quick), given)
 
 
-def _run(part: Part, task: Task, given: argparse.Namespace) -> None:
-    if given.only is None:
-        run_trials(part.trials(task), given.log, given.seconds)
-        return
-    task.out.mkdir(parents=True, exist_ok=True)
-    for name, run in part.trials(task):
-        if name == given.only:
-            print(run() or "passed")
-            return
-    sys.exit(f"no trial `{given.only}`")
+def _run(parts: Mapping[str, Part], task: Task, given: argparse.Namespace) -> None:
+    weight = sum(part.weight for part in parts.values())
+    for name, part in parts.items():
+        trials = ((f"{name}{PART_END}{trial}", run) for trial, run in part.trials(task))
+        if given.only is not None:
+            print(*(run() or "passed" for trial, run in trials if trial == given.only))
+            continue
+        # What one part does not use, later ones get.
+        seconds = max(0.0, given.end - time.time()) * part.weight / weight
+        weight -= part.weight
+        run_trials(trials, given.log, seconds)
 
 
 if __name__ == "__main__":

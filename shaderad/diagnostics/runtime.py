@@ -144,6 +144,12 @@ MESSAGES: dict[str, Message] = {
         "bug in shaderad, stage runtime: bytes {start} to {end} of a buffer of {byte_count}",
         help="please report it together with the kernel",
     ),
+    "SR0629": _compile(
+        "`{program}` cannot be compiled for CUDA here: {part} is missing",
+        note="the driver runs kernels, the toolkit compiles them",
+        help="install the CUDA toolkit; name its folder in CUDA_PATH, and that of `libnvrtc.so` in "
+        "LD_LIBRARY_PATH. A Vulkan driver needs neither: `shaderad doctor` says how to install it",
+    ),
     "SR0650": _device(
         "{subject} lives on another device",
         label="it is on {found}, the call runs on {device}",
