@@ -64,6 +64,32 @@ class TorchGradient:
         return self._gradient.cpu().numpy()
 
 
+class TorchTexture:
+    """The gradient of texels from bilinear lookups; on CUDA where PyTorch has it."""
+
+    def __init__(self, texels: Floats, uv: Floats, target: Floats) -> None:
+        import torch
+
+        self._is_on_gpu = torch.cuda.is_available()
+        place = "cuda" if self._is_on_gpu else "cpu"
+        self._texels = torch.from_numpy(texels[None, None]).to(place).requires_grad_()
+        # From -1 to 1 over the picture.
+        self._grid = torch.from_numpy(2 * uv[None, None] - 1).to(place)
+        self._target = torch.from_numpy(target).to(place)
+        self.gradient: Any = None
+
+    def step(self) -> None:
+        import torch
+
+        seen = torch.nn.functional.grid_sample(
+            self._texels, self._grid, padding_mode="border", align_corners=False
+        )
+        loss = ((seen.flatten() - self._target) ** 2).mean()
+        (self.gradient,) = torch.autograd.grad(loss, (self._texels,))
+        if self._is_on_gpu:
+            torch.cuda.synchronize()
+
+
 class JaxGradient:
     """The gradient by the first input, compiled, on JAX's default device."""
 
@@ -89,10 +115,24 @@ def _compiled_torch(name: str, inputs: dict[str, Floats]) -> TorchGradient:
     return TorchGradient(name, inputs, is_compiled=True)
 
 
+def _warp(name: str, inputs: dict[str, Floats]) -> Any:
+    from warp_gradients import WarpGradient
+
+    return WarpGradient(name, inputs)
+
+
+def _drjit(name: str, inputs: dict[str, Floats]) -> Any:
+    from drjit_gradients import DrJitGradient
+
+    return DrJitGradient(name, inputs)
+
+
 LIBRARIES: dict[str, Callable[[str, dict[str, Floats]], Any]] = {
     "torch": lambda name, inputs: TorchGradient(name, inputs, is_compiled=False),
     "torch.compile": _compiled_torch,
     "jax": JaxGradient,
+    "warp": _warp,
+    "drjit": _drjit,
 }
 
 

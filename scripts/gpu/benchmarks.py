@@ -6,22 +6,30 @@ pairs that ran one after the other. Sizes fit the time of the run and the memory
 
 from __future__ import annotations
 
+import os
 import statistics
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 import shaderad as sad
+from shaderad import render
 from shaderad.deep import Lacking, Trial
+from shaderad.runtime.devices import DEVICE_VARIABLE
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))  # Its scripts import each other.
+import arrays
+import cold_start
 import libraries
 import many_dispatches
+import mesh_step
 from compare import CONTESTS, Ours
+from jax_opponent import JaxNetwork
 from opponents import Opponent
 from timing import alternated, median_ratio, relative_error
 from workloads import WORKLOADS
@@ -29,8 +37,9 @@ from workloads import WORKLOADS
 if TYPE_CHECKING:
     from scripts.gpu.parts import Task
 
-QUICK_SHARE = 20
-"""A quick run's part of the samples of a workload, as does any run on a software driver."""
+SHARE, SHARE_OF_ELEMENTS = 20, 100
+"""Quick runs, and all on software drivers, have this part of the samples of a workload; of the
+elements of scans and sorts, which take seconds there."""
 ELEMENTS = 100_000_000
 COPY_BYTES = 1 << 30
 PRODUCT_EDGE = 4096
@@ -54,6 +63,10 @@ def benchmark_trials(task: Task) -> Iterator[Trial]:
     yield "scan", partial(bench.over_elements, lambda x: sad.scan(sad.add, x))
     yield "sort", partial(bench.over_elements, sad.sort)
     yield "matrix product", bench.product
+    yield "W5 network", bench.network
+    yield "texture fit", bench.texture
+    yield "mesh step", bench.mesh_step
+    yield "cold start", bench.cold_start
 
 
 class _Bench:
@@ -64,9 +77,9 @@ class _Bench:
         self._copied: float | None = None
         """Bytes read and written a second by copies."""
 
-    def _size(self, whole: int, bytes_each: int) -> int:
+    def _size(self, whole: int, bytes_each: int, share: int = SHARE) -> int:
         """As many as asked for, of those that a buffer of the device can hold."""
-        size = max(1000, whole // QUICK_SHARE) if self._is_small else whole
+        size = whole // share if self._is_small else whole
         return min(size, self._device.capabilities.binding_bytes_limit // bytes_each)
 
     def gradient(self, name: str) -> Mapping[str, Any]:
@@ -145,7 +158,7 @@ class _Bench:
 
     def over_elements(self, function: Callable[[sad.Array], sad.Array]) -> Mapping[str, Any]:
         """A function that reads and writes each element at least once."""
-        count = self._size(ELEMENTS, 4 * ARRAYS_AT_ONCE)
+        count = self._size(ELEMENTS, 4 * ARRAYS_AT_ONCE, SHARE_OF_ELEMENTS)
         x = sad.array(np.random.default_rng(0).random(count, np.float32))
 
         def run() -> None:
@@ -166,7 +179,8 @@ class _Bench:
         """A product of two square matrices, against PyTorch: cuBLAS where it has CUDA."""
         edge = PRODUCT_EDGE // 16 if self._is_small else PRODUCT_EDGE
         a, b = np.random.default_rng(0).normal(size=(2, edge, edge)).astype(np.float32)
-        ours = _Product(sad.array(a), sad.array(b), self._device)
+        x, y = sad.array(a), sad.array(b)
+        ours = _Call(lambda: x @ y, self._device)
         sides: dict[str, Side] = {"shaderad": ours}
         unable: dict[str, str] = {}
         try:
@@ -180,18 +194,93 @@ class _Bench:
         gigaflops = 2e-6 * edge**3 / facts["milliseconds"]["shaderad"]
         return facts | {"unable": unable, "gigaflops": gigaflops, "size": f"{edge} x {edge}"}
 
+    def network(self) -> Mapping[str, Any]:
+        """The loss of the network of benchmarks/arrays.py, with its gradient."""
+        count = self._size(arrays.POINTS, 4 * 32)
+        inputs = arrays.drawn((count, 2), (count, 3), *arrays.WEIGHTS)
+        weights = tuple(range(2, len(inputs)))
+        graph = sad.graph(_network_gradient)
+        given = [sad.array(x) for x in inputs]
+        sides: dict[str, Side] = {"shaderad": _Call(lambda: graph(*given), self._device)}
+        unable: dict[str, str] = {}
+        try:
+            sides["jax"] = JaxNetwork(inputs, weights, is_on_cpu=False)
+        except ImportError as failure:
+            unable["jax"] = str(failure)
+        return self._compared(sides) | {"unable": unable, "size": f"{count:,} points"}
+
+    def texture(self) -> Mapping[str, Any]:
+        """The gradient of a texture's texels from bilinear lookups, against PyTorch."""
+        edge = 256 if self._is_small else 2048
+        rng = np.random.default_rng(0)
+        texels = rng.random((edge, edge), np.float32)
+        uv, target = rng.random((edge * edge, 2), np.float32), rng.random(edge * edge, np.float32)
+        given = [sad.array(texels), sad.array(uv, dtype=sad.float2), sad.array(target)]
+        run = sad.graph(sad.value_and_grad(_texture_loss))
+        sides: dict[str, Side] = {"shaderad": _Call(lambda: run(*given), self._device)}
+        unable: dict[str, str] = {}
+        try:
+            sides["torch"] = libraries.TorchTexture(texels, uv, target)
+        except ImportError as failure:
+            unable["torch"] = str(failure)
+        size = f"{edge} x {edge} texels, as many lookups"
+        return self._compared(sides) | {"unable": unable, "size": size}
+
+    def mesh_step(self) -> Mapping[str, Any]:
+        """A step of the mesh sample's fit of colours, against its kernels alone."""
+        sys.path.insert(0, str(mesh_step.SAMPLE))
+        import fit
+
+        size, repeats = (128, 10) if self._is_small else (512, mesh_step.REPEATS)
+        task = fit.ATTRIBUTES["colors"](size)
+        alone = mesh_step.kernels_alone(task, self._device, repeats)
+        sides: dict[str, Side] = {
+            "shaderad": _Call(lambda: [task.step() for _ in range(repeats)], self._device),
+            "its kernels alone": _Call(lambda: [run() for run in alone], self._device),
+        }
+        facts = self._compared(sides)
+        each = {name: took / repeats for name, took in facts["milliseconds"].items()}
+        return facts | {"milliseconds": each, "size": f"{size} x {size} pixels"}
+
+    def cold_start(self) -> Mapping[str, Any]:
+        """From the start of Python to the first gradient, with the cache of an earlier run."""
+        with TemporaryDirectory() as folder:
+            script = Path(folder) / "first_gradient.py"
+            script.write_text(cold_start.FIRST_GRADIENT, encoding="utf-8")
+            runs = 1 if self._is_small else cold_start.RUNS
+            seconds = cold_start.seconds(str(script), os.environ[DEVICE_VARIABLE], runs=runs)
+        return {
+            "milliseconds": {"shaderad": 1e3 * statistics.median(seconds)},
+            "size": "one kernel",
+        }
+
     def _median(self, step: Callable[[], None]) -> float:
         return statistics.median(alternated({"": step}, self._rounds)[""])
 
 
-class _Product:
-    def __init__(self, a: sad.Array, b: sad.Array, device: sad.Device) -> None:
-        self._a, self._b, self._device = a, b, device
-        self.result = a
+class _Call:
+    """A side that calls a function and waits for the device."""
+
+    def __init__(self, run: Callable[[], Any], device: sad.Device) -> None:
+        self._run, self._device = run, device
+        self.result: Any = None
 
     def step(self) -> None:
-        self.result = self._a @ self._b
+        self.result = self._run()
         self._device.synchronize()
+
+
+def _texture_loss(texels: Any, uv: Any, target: Any) -> Any:
+    miss = render.texture(texels, uv) - target
+    return sad.mean(miss * miss)
+
+
+def _network_gradient(
+    points: Any, wanted: Any, w1: Any, b1: Any, w2: Any, b2: Any, w3: Any, b3: Any
+) -> Any:
+    weights = tuple(range(2, 8))
+    run = sad.value_and_grad(arrays.loss, argnums=weights)
+    return run(points, wanted, w1, b1, w2, b2, w3, b3)
 
 
 class _TorchProduct:
