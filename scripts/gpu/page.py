@@ -112,7 +112,7 @@ def _measurement(outcome: Json) -> list[str]:
         f"<small>{escape(name)}: {escape(why)}</small>"
         for name, why in facts.get("unable", {}).items()
     ]
-    rates = [f"{facts[key]:.1f} {unit}" for key, unit in RATES.items() if key in facts]
+    rates = [f"{facts[key]:.3g} {unit}" for key, unit in RATES.items() if key in facts]
     own = f"{milliseconds['shaderad']:.2f} ms"
     return [escape(outcome["name"]), facts["size"], own, "<br>".join(others), ", ".join(rates)]
 
