@@ -143,14 +143,12 @@ def _followed(
             command, stdin=subprocess.DEVNULL, stdout=printed, stderr=printed,
             env={**os.environ, **environment}, start_new_session=True,
         )  # fmt: skip
-        size, last = -1, time.monotonic()
-        while process.poll() is None:
-            time.sleep(0.1)
-            if log.exists() and log.stat().st_size != size:
-                size, last = log.stat().st_size, time.monotonic()
-            if time.monotonic() - last > silent_seconds:
-                _kill(process)
-                return f"gave no answer in {silent_seconds:.0f} s"
+        try:
+            is_silent = _falls_silent(process, log, silent_seconds)
+        finally:  # An interrupt reaches this process alone.
+            _kill(process)
+    if is_silent:
+        return f"gave no answer in {silent_seconds:.0f} s"
     code = process.returncode
     if code < 0:
         return f"its process died of {signal.Signals(-code).name}"
@@ -160,8 +158,22 @@ def _followed(
     return ""
 
 
+def _falls_silent(process: subprocess.Popen[bytes], log: Path, silent_seconds: float) -> bool:
+    """Waits for the end of a process, or until its log has not grown for a while."""
+    size, last = -1, time.monotonic()
+    while process.poll() is None:
+        time.sleep(0.1)
+        if log.exists() and log.stat().st_size != size:
+            size, last = log.stat().st_size, time.monotonic()
+        if time.monotonic() - last > silent_seconds:
+            return True
+    return False
+
+
 def _kill(process: subprocess.Popen[bytes]) -> None:
     """Ends a process and those it started."""
+    if process.poll() is not None:
+        return
     if hasattr(os, "killpg"):
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

@@ -34,7 +34,7 @@ run_trials(trials, Path(sys.argv[1]), float(sys.argv[2]))
 def outcomes(tmp_path: Path, seconds: str = "1000") -> dict[str, Outcome]:
     command = (sys.executable, "-c", CHILD, str(tmp_path / "log.jsonl"), seconds)
     # Long enough for the import of shaderad on a busy machine.
-    found = outcomes_of(command, tmp_path / "log.jsonl", {}, silent_seconds=15.0)
+    found = outcomes_of(command, tmp_path / "log.jsonl", {}, silent_seconds=10.0)
     return {outcome.name: outcome for outcome in found}
 
 
@@ -48,7 +48,7 @@ def test_each_trial_has_an_outcome_whatever_it_does_to_its_process(tmp_path: Pat
     assert found["good"].facts == {"size": 3}
     assert found["wrong"].detail == "AssertionError: off by one"
     assert found["dies"].detail == "its process died of SIGSEGV"
-    assert found["hangs"].detail == "gave no answer in 15 s"
+    assert found["hangs"].detail == "gave no answer in 10 s"
 
 
 def test_trials_that_the_time_does_not_suffice_for_are_left_out(tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ class _Bench:
             by_hand = Opponent(name, workload, self._raw_device())
             by_hand.step()
             sides["by hand"] = by_hand
-        except (Lacking, RuntimeError) as failure:
+        except (Lacking, RuntimeError, ImportError) as failure:
             unable["by hand"] = f"{type(failure).__name__}: {failure}".splitlines()[0]
         ours = sides["shaderad"] = Ours(CONTESTS[name], workload.inputs, self._device)
         facts = self._compared(sides)

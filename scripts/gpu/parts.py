@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
+from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any
 
@@ -93,21 +94,23 @@ def _unskipped(check: Callable[[], None]) -> None:
 
 
 def _programs(task: Task) -> Iterator[Trial]:
-    number = 0
-    for chunk_number in range(PROGRAM_COUNT):
-        for program in chunk(SEED, chunk_number):
-            if number == PROGRAM_COUNT:
-                return
-            yield f"program {number}", partial(_program, program, f"program-{number}", task)
-            number += 1
+    stream = chain.from_iterable(chunk(SEED, number) for number in count())
+    made: list[Program] = []
+    for number in range(PROGRAM_COUNT):
+        yield f"program {number}", partial(_program, number, stream, made, task)
 
 
-def _program(program: Program, name: str, task: Task) -> Mapping[str, Any]:
+def _program(
+    number: int, stream: Iterator[Program], made: list[Program], task: Task
+) -> Mapping[str, Any]:
+    """Takes the programs up to its own from the stream, which takes time to make each."""
     assert task.device is not None
-    verdict = compare(program, task.device)
+    made += islice(stream, number + 1 - len(made))
+    verdict = compare(made[number], task.device)
     if verdict.is_fault:
-        file = task.out / f"{name}-{os.environ.get(DEVICE_VARIABLE, '').replace(':', '-')}.py"
-        file.write_text(reproduction(program, verdict.detail), encoding="utf-8")
+        device = os.environ[DEVICE_VARIABLE].replace(":", "-")
+        file = task.out / f"program-{number}-{device}.py"
+        file.write_text(reproduction(made[number], verdict.detail), encoding="utf-8")
         raise AssertionError(f"{verdict.outcome.value}, see {file.name}: {verdict.detail}")
     if verdict.outcome is ProgramOutcome.REFUSED:
         raise Lacking(verdict.detail)
