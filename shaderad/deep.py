@@ -49,7 +49,7 @@ class Outcome:
     """Why it failed or was refused."""
     seconds: float = 0.0
     facts: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """What it measured or wrote, as JSON."""
+    """Measurements and names of files, as JSON."""
 
 
 class Lacking(Exception):
@@ -137,7 +137,7 @@ def outcomes_of(
 def _followed(
     command: Sequence[str], log: Path, environment: Mapping[str, str], silent_seconds: float
 ) -> str:
-    """How the process ended; empty if it came to its end."""
+    """The fault that ended the process; empty if it came to its end."""
     with log.with_suffix(".txt").open("ab") as printed:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=printed, stderr=printed,
@@ -185,7 +185,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 COUNT = 10_000
 CLOSE = 1e-4
-"""Of the largest element: float32, ten thousand terms in any order."""
+"""Relative to the largest element: float32, ten thousand terms in any order."""
 
 
 @sad.kernel

@@ -1,4 +1,4 @@
-"""What a device costs beside what a user of this machine would pick instead.
+"""The time of a device beside that of what a user of this machine would pick instead.
 
 Sides of a benchmark take turns in one process (`benchmarks/timing.py`): ratios are medians over
 pairs that ran one after the other. Sizes fit the time of the run and the memory of the device.

@@ -41,7 +41,7 @@ SEED = 1
 
 @dataclass(frozen=True)
 class Task:
-    """What a part knows of its run."""
+    """The device and folder of a part's run."""
 
     device: sad.Device | None
     out: Path

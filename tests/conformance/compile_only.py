@@ -107,7 +107,7 @@ class Compiled:
     api: str
     programs: Sequence[Program]
     judgements: Sequence[Judgement]
-    """Of the validator, one a program; empty if the format has none."""
+    """One a program, by the validator; empty if the format has none."""
 
     def refusals(self) -> list[str]:
         """The programs that the validator refuses, in its words."""
