@@ -214,16 +214,24 @@ def _shared_elements() -> None:
     _agree(w_bar.numpy(), np.bincount(k, x * x, 7))
 
 
+def _sum_of_squares(x: sad.Array) -> sad.Array:
+    return sad.sum(x * x)
+
+
 def _reductions() -> None:
     x = np.random.default_rng(2).uniform(0.5, 1.5, COUNT).astype(np.float32)
-    value, x_bar = sad.value_and_grad(lambda x: sad.sum(x * x))(sad.array(x))
+    value, x_bar = sad.value_and_grad(_sum_of_squares)(sad.array(x))
     _agree(value.numpy(), np.square(x.astype(np.float64)).sum())
     _agree(x_bar.numpy(), 2 * x)
 
 
+def _sum_of_products(x: sad.Array) -> sad.Array:
+    return sad.sum(sad.scan(sad.mul, x) * x)
+
+
 def _scans() -> None:
     x = np.random.default_rng(3).uniform(0.999, 1.001, COUNT).astype(np.float32)
-    value, x_bar = sad.value_and_grad(lambda x: sad.sum(sad.scan(sad.mul, x) * x))(sad.array(x))
+    value, x_bar = sad.value_and_grad(_sum_of_products)(sad.array(x))
     exact = x.astype(np.float64)
     product = np.cumprod(exact)
     _agree(value.numpy(), (product * exact).sum())
@@ -235,18 +243,26 @@ def _sorts() -> None:
     _agree(sad.sort(sad.array(x)).numpy(), np.sort(x))
 
 
+def _sum_of_product(a: sad.Array, b: sad.Array) -> sad.Array:
+    return sad.sum(a @ b)
+
+
 def _products() -> None:
     rng = np.random.default_rng(5)
     a, b = (rng.normal(size=shape).astype(np.float32) for shape in ((96, 80), (80, 64)))
-    a_bar, b_bar = sad.grad(lambda a, b: sad.sum(a @ b), argnums=(0, 1))(sad.array(a), sad.array(b))
+    a_bar, b_bar = sad.grad(_sum_of_product, argnums=(0, 1))(sad.array(a), sad.array(b))
     _agree((sad.array(a) @ sad.array(b)).numpy(), a.astype(np.float64) @ b)
     _agree(a_bar.numpy(), np.broadcast_to(b.sum(1), a.shape))
     _agree(b_bar.numpy(), np.broadcast_to(a.sum(0)[:, None], b.shape))
 
 
+def _curve(x: sad.Array) -> sad.Array:
+    return sad.sum(sad.tanh(x) * sad.exp(x))
+
+
 def _finite_differences() -> None:
     x = sad.array(np.random.default_rng(6).normal(size=9).astype(np.float32))
-    sad.gradcheck(lambda x: sad.sum(sad.tanh(x) * sad.exp(x)), x)
+    sad.gradcheck(_curve, x)
 
 
 TRIALS: tuple[Trial, ...] = (
