@@ -19,6 +19,8 @@ NAME = "NVRTC"
 # As `nvcc` in `compiler/validate.py`; functions without a mark run on the device.
 OPTIONS = ("-arch=compute_75", "-w", "-default-device")
 
+HALF_HEADER = "cuda_fp16.h"
+
 
 def judged(code: Code) -> Judgement:
     library = _library()
@@ -31,6 +33,9 @@ def judged(code: Code) -> Judgement:
     is_refused = library.nvrtcCompileProgram(program, len(options), array)
     log = _log(library, program)
     library.nvrtcDestroyProgram(ctypes.byref(program))
+    if _find(HALF_HEADER) is None and '"__half" is undefined' in log:
+        reason = f"{HALF_HEADER} not found"
+        return Judgement(NAME, Status.UNAVAILABLE, reason, "pip install nvidia-cuda-runtime")
     return Judgement(NAME, Status.REFUSED if is_refused else Status.ACCEPTED, log)
 
 
@@ -43,7 +48,7 @@ def _log(library: Any, program: ctypes.c_void_p) -> str:
 
 
 def _half_options() -> list[str]:
-    header = _find("cuda_fp16.h")
+    header = _find(HALF_HEADER)
     return [f"-I{header.parent}", "-DSLANG_CUDA_ENABLE_HALF"] if header else []
 
 
