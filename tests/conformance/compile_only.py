@@ -154,9 +154,9 @@ def _cuda_judgements(programs: Sequence[Program], codes: Sequence[Code]) -> list
 
 
 def _together(judge: Callable[[Code], Judgement], codes: Sequence[Code]) -> list[Judgement]:
-    """The judgement of all codes as one text; each by itself if that is refused."""
+    """The judgement of all codes as one text; each by itself if that is not accepted."""
     judgement = judge(_joined(codes))
-    if judgement.status is Status.REFUSED and len(codes) > 1:
+    if judgement.status is not Status.ACCEPTED and len(codes) > 1:
         return [judge(code) for code in codes]
     return [judgement] * len(codes)
 
