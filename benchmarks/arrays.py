@@ -122,8 +122,11 @@ def loss(points: Any, wanted: Any, w1: Any, b1: Any, w2: Any, b2: Any, w3: Any, 
     return sad.mean(miss * miss)
 
 
+WEIGHTS = ((2, 32), (32,), (32, 32), (32,), (32, 3), (3,))
+
+
 def run_network(runtime: str) -> None:
-    shapes = [(POINTS, 2), (POINTS, 3), (2, 32), (32,), (32, 32), (32,), (32, 3), (3,)]
+    shapes = [(POINTS, 2), (POINTS, 3), *WEIGHTS]
     inputs = drawn(*shapes)
     weights = tuple(range(2, len(shapes)))
 

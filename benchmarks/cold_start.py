@@ -34,10 +34,10 @@ assert abs(gradient[0] - 0.9182) < 1e-3, gradient
 """
 
 
-def seconds(*command: str) -> list[float]:
+def seconds(*command: str, runs: int = RUNS) -> list[float]:
     """The time from the start of a process to its end, for each run but the first."""
     times: list[float] = []
-    for _ in range(RUNS + 1):
+    for _ in range(runs + 1):
         start = time.perf_counter()
         subprocess.run([sys.executable, *command], check=True, env=with_bytecode())
         times.append(time.perf_counter() - start)

@@ -43,7 +43,9 @@ def jax_opponent(name: str, inputs: dict[str, Floats]) -> JaxOpponent | None:
 class JaxNetwork:
     """The network of `arrays.py`: its loss and gradient, compiled."""
 
-    def __init__(self, inputs: Sequence[Floats], weights: Sequence[int]) -> None:
+    def __init__(
+        self, inputs: Sequence[Floats], weights: Sequence[int], *, is_on_cpu: bool = True
+    ) -> None:
         """`weights` are the positions of what the gradient is taken by."""
         import jax
 
@@ -55,7 +57,8 @@ class JaxNetwork:
             return jax.numpy.mean(miss * miss)
 
         self._run = jax.jit(jax.value_and_grad(loss, argnums=tuple(weights)))
-        self._inputs = jax.device_put(list(inputs), jax.devices("cpu")[0])
+        place = jax.devices("cpu")[0] if is_on_cpu else None
+        self._inputs = jax.device_put(list(inputs), place)
         self._found: Any = None
 
     def step(self) -> None:

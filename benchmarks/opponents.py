@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import statistics
 import sys
+from typing import Any
 
 import numpy as np
 from raw_slang import Pass, RawSlang
@@ -186,14 +187,14 @@ def passes_of(name: str, inputs: dict[str, Floats]) -> list[Pass]:
 class Opponent(RawSlang):
     """One workload's gradient."""
 
-    def __init__(self, name: str, workload: Workload) -> None:
+    def __init__(self, name: str, workload: Workload, device: Any = None) -> None:
         arrays = {**workload.inputs, "gradient": np.zeros(workload.reference.shape, np.float32)}
         if name == "W4":
             count = len(workload.inputs["x"])
             lengths = {"m": count, "c": count // CHUNK, "s": count // CHUNK}
             arrays |= {key: np.zeros(length, np.float32) for key, length in lengths.items()}
         added_to = ("gradient",) if name in ("W1", "W2") else ()
-        super().__init__(passes_of(name, workload.inputs), arrays, added_to)
+        super().__init__(passes_of(name, workload.inputs), arrays, added_to, device)
 
     def gradient(self) -> Floats:
         return self.found("gradient")

@@ -45,19 +45,24 @@ class Found(Protocol):
 
 
 class RawSlang:
-    """Passes on slangpy's Vulkan device, one after the other."""
+    """Passes on a device of slangpy, one after the other."""
 
     def __init__(
-        self, passes: Sequence[Pass], arrays: Mapping[str, Floats], added_to: Collection[str]
+        self,
+        passes: Sequence[Pass],
+        arrays: Mapping[str, Floats],
+        added_to: Collection[str],
+        device: Any = None,
     ) -> None:
         """Args:
         passes: In their order.
         arrays: What the buffers hold, by name.
         added_to: Those that each step makes zero first.
+        device: `None`: the first of Vulkan.
         """
         import slangpy as spy
 
-        self.device = spy.create_device(type=spy.DeviceType.vulkan)
+        self.device = device or spy.create_device(type=spy.DeviceType.vulkan)
         self._shapes = {name: data.shape for name, data in arrays.items()}
         self._added_to = added_to
         self.buffers = {name: self._buffer(data) for name, data in arrays.items()}

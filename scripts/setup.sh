@@ -68,6 +68,12 @@ install_package() {
         $python -m pip install --quiet --disable-pip-version-check torch==2.13.0 >&2 \
             || say "PyTorch cannot be installed here; the tests of shaderad.torch are skipped"
     fi
+    # A compiler for the CUDA text of kernels, where CUDA is not installed; the header is that of half.
+    if [ "$extra" = dev ] && ! command -v nvcc >/dev/null; then
+        say "installing NVRTC"
+        $python -m pip install --quiet --disable-pip-version-check nvidia-cuda-nvrtc nvidia-cuda-runtime >&2 \
+            || say "NVRTC cannot be installed here; nothing checks the CUDA text of kernels"
+    fi
     say "installing shaderad[$extra] and what it needs (some minutes the first time)"
     $python -m pip install --quiet --disable-pip-version-check --editable ".[$extra]" >&2
     printf '%s\n' "$wanted" >"$stamp"

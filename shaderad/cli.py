@@ -79,14 +79,27 @@ def common(
 
 
 @app.command()
-def doctor() -> None:
-    """Report drivers, devices and runtimes of this machine, and remedies for what is missing."""
-    from shaderad.doctor import can_run, examine, report_lines
+def doctor(
+    deep: Annotated[
+        bool,
+        typer.Option("--deep", help="Also run programs and gradients on every adapter: minutes."),
+    ] = False,
+) -> None:
+    """Report drivers, devices and runtimes of this machine, and remedies for what is missing.
+
+    With `--deep`, sums of elements that threads share, reductions, scans, sorts and matrix products
+    run on each adapter, with their gradients, and are compared with NumPy. Conformance cases,
+    random programs, samples and benchmarks take a clone: `scripts/run gpu`.
+    """
+    from shaderad.doctor import can_run, examine, examine_deeply, report_lines
 
     findings = examine()
+    if deep:
+        findings += examine_deeply()
     for text, kind in report_lines(findings):
         _show(text, STYLES[kind])
-    raise typer.Exit(0 if can_run(findings) else 1)
+    is_right = all(f.status != "failed" for f in findings if f.area == "trials")
+    raise typer.Exit(0 if can_run(findings) and is_right else 1)
 
 
 @app.command(no_args_is_help=True)

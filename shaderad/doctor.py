@@ -28,10 +28,10 @@ from shaderad.compiler.cache import Cache, default_cache
 from shaderad.compiler.compile import compile_program
 from shaderad.compiler.formats import FORMATS
 from shaderad.compiler.libslang import find_library
-from shaderad.compiler.validate import Judgement, Status, validate
+from shaderad.compiler.validate import Judgement, Status, validate, validator_names
 from shaderad.diagnostics import Error
 from shaderad.runtime.base import Runtime
-from shaderad.runtime.devices import RUNTIMES, runtime_module
+from shaderad.runtime.devices import RUNTIMES, has_nvidia_driver, runtime_module
 from shaderad.runtime.texture_formats import TEXTURE_FORMATS
 
 Kind = Literal["ok", "none", "failed", "fact"]
@@ -64,7 +64,15 @@ DRIVER_REMEDY = (
     "Debian, Ubuntu: apt-get install mesa-vulkan-drivers libvulkan1\n"
     "Debian 12: the same with -t bookworm-backports, once backports are among apt's sources"
 )
+CONTAINER_REMEDY = (
+    "in a container with an NVIDIA GPU: NVIDIA_DRIVER_CAPABILITIES=all when it starts, and\n"
+    "libvulkan1; until then slangpy's CUDA device is used, with what the CUDA toolkit compiles"
+)
 REMEDY_BY_SYMPTOM = (
+    (
+        r"for CUDA here",
+        "install the CUDA toolkit, or a Vulkan driver, which needs none",
+    ),
     (
         r"cannot open shared object",
         "install the library it names (Debian, Ubuntu: apt-get install libatomic1 libx11-6)",
@@ -95,6 +103,21 @@ def examine() -> list[Finding]:
         runtimes = pool.map(_runtime, RUNTIMES)
         findings = [*_versions(), *_vulkan_drivers(), *_compiler()]
         return [*findings, *chain.from_iterable(runtimes), _cache()]
+
+
+def examine_deeply() -> list[Finding]:
+    """Runs trials on every adapter, one finding each: see `shaderad/deep.py`."""
+    # Imported here: it is written as users write, and loads all of shaderad.
+    from shaderad.deep import examine_adapters
+
+    findings: list[Finding] = []
+    for device, adapter, outcomes in examine_adapters():
+        faults = [each for each in outcomes if each.status != "passed"]
+        status = "failed" if any(each.status == "failed" for each in faults) else "ok"
+        first = f"{len(outcomes) - len(faults)} of {len(outcomes)} pass on {adapter}"
+        reasons = [f"{f.name} {f.status}: {f.detail.splitlines()[0]}" for f in faults]
+        findings.append(Finding("trials", device, status, "\n".join([first, *reasons])))
+    return findings
 
 
 def can_run(findings: Sequence[Finding]) -> bool:
@@ -136,7 +159,8 @@ def _vulkan_drivers() -> list[Finding]:
         return []
     manifests = sorted(_vulkan_manifests())
     if not manifests:
-        return [Finding("drivers", "vulkan", "failed", "no driver is installed", DRIVER_REMEDY)]
+        remedy = CONTAINER_REMEDY if has_nvidia_driver() else DRIVER_REMEDY
+        return [Finding("drivers", "vulkan", "failed", "no driver is installed", remedy)]
     return [Finding("drivers", path.stem, "fact", str(path)) for path in manifests]
 
 
@@ -263,9 +287,10 @@ def _compiler() -> Iterator[Finding]:
         return
     yield Finding("compiler", "libslang", "ok", str(library))
     for code in codes:
-        judgement = validate(code, DOUBLE.name)
-        if judgement is not None:
-            yield _validator(judgement)
+        for name in validator_names(code.format):
+            judgement = validate(code, DOUBLE.name, name)
+            if judgement is not None:
+                yield _validator(judgement)
 
 
 def _validator(judgement: Judgement) -> Finding:

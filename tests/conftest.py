@@ -48,6 +48,14 @@ def _is_added(item: pytest.Item, asked: set[str]) -> bool:
     return is_whole_program or (is_second and folder in ONE_RUNTIME)
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Prints what tests recorded as their `summary`, such as counts."""
+    for report in (*terminalreporter.getreports("passed"), *terminalreporter.getreports("failed")):
+        for name, text in getattr(report, "user_properties", ()):
+            if name == "summary" and report.when == "call":
+                terminalreporter.write_line(str(text))
+
+
 @pytest.fixture(scope="module", params=["wgpu", "slangpy"])
 def device(request: pytest.FixtureRequest) -> Iterator[sad.Device]:
     """Each runtime's device in turn, entered."""

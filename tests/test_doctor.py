@@ -156,3 +156,20 @@ def test_formats_of_textures_that_are_not_there_or_not_filtered_are_named() -> N
 
 def texts_of(capabilities: Capabilities) -> list[str]:
     return doctor._capability_text(asdict(capabilities), "a route").splitlines()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="drivers are looked for in Linux's folders")
+def test_a_container_with_cuda_alone_is_told_how_to_get_vulkan(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(doctor, "_vulkan_manifests", lambda: iter(()))
+    monkeypatch.setattr(doctor, "has_nvidia_driver", lambda: True)
+    (found,) = doctor._vulkan_drivers()
+    assert "NVIDIA_DRIVER_CAPABILITIES" in found.remedy
+
+
+def test_a_toolkit_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    failure = error("SR0637", program="double_each", part="NVRTC (`libnvrtc.so`)")
+    answer_with(monkeypatch, 0, json.dumps({"failure": failure.message}), "")
+    (found,) = findings_of("slangpy")
+    assert found.remedy == "install the CUDA toolkit, or a Vulkan driver, which needs none"

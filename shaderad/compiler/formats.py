@@ -50,10 +50,10 @@ class Format:
     is_text: bool = True
     has_line_directives: bool = False
     """True if the text can name lines of the Slang text, by which validators report."""
-    places: Callable[[Program, bytes], dict[str, Place]]
-    """Reads from code where it binds the resources of its program."""
+    places: Callable[[Program, bytes], dict[str, Place]] | None
+    """Reads from code where it binds the resources of its program; `None` if no target has it."""
     validators: tuple[str, ...] = ()
-    """`NAGA`, or names of `TOOLS`; `doctor` looks at the first."""
+    """`NAGA`, or names of `TOOLS`."""
     host_options: Callable[[bytes], list[str]] = _no_options
     """The options with which hosts compile the code."""
 
@@ -90,5 +90,13 @@ FORMATS: dict[str, Format] = {
         number=24,
         has_line_directives=True,
         places=metal_places,
+    ),
+    # slangpy gives this text to NVRTC.
+    "cuda": Format(
+        title="CUDA",
+        suffix=".cu",
+        number=17,
+        places=None,
+        validators=("nvcc",),
     ),
 }

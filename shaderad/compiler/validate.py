@@ -107,6 +107,13 @@ TOOLS: dict[str, Tool] = {
             remedy="see github.com/microsoft/DirectXShaderCompiler",
             is_expected=False,
         ),
+        Tool(
+            name="nvcc",
+            # 75: the oldest that CUDA 13 knows. The define is Slang's, for kernels with half.
+            arguments=tuple("--ptx -w -arch=sm_75 -D SLANG_CUDA_ENABLE_HALF -o {output}".split()),
+            remedy="see developer.nvidia.com/cuda-downloads",
+            is_expected=False,
+        ),
     )
 }
 

@@ -203,6 +203,12 @@ MESSAGES: dict[str, Message] = {
         'textures of dimension "1d" on `{adapter}` have one level',
         help="leave the mips out, or make a picture of one row: `sad.texture(image[None], ..)`",
     ),
+    "SR0637": _compile(
+        "`{program}` cannot be compiled for CUDA here: {part} is missing",
+        note="the driver runs kernels, the toolkit compiles them",
+        help="install the CUDA toolkit; name its folder in CUDA_PATH, and that of `libnvrtc.so` in "
+        "LD_LIBRARY_PATH. A Vulkan driver needs neither: `shaderad doctor` says how to install it",
+    ),
     "SR0650": _device(
         "{subject} lives on another device",
         label="it is on {found}, the call runs on {device}",

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import importlib
 import os
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from shaderad.compiler.library import prepare
@@ -137,13 +139,37 @@ def _opened(
         wanted = part if adapter is None and part else adapter
         return runtime_module(runtime).open_device(wanted, limits)
     failures: list[Error] = []
-    for runtime in RUNTIMES:
+    for runtime in _in_order(adapter):
         try:
             return runtime_module(runtime).open_device(adapter, limits)
         except Error as failure:
             failures.append(failure)
     first, *others = failures
     raise first.noting(f"{other.message}: {other.label or other.note}" for other in others)
+
+
+def _in_order(adapter: str | int | None) -> Sequence[str]:
+    """The runtimes, the one to be tried first at the start.
+
+    That is slangpy, which alone has CUDA, if NVIDIA's driver is here and wgpu would find no GPU: a
+    container may lack the part of the driver that is for Vulkan, and have a software driver.
+    """
+    first, *_ = names = list(RUNTIMES)
+    if adapter is not None or not has_nvidia_driver() or _has_gpu(first):
+        return names
+    return sorted(names, key=lambda name: name == first)
+
+
+def _has_gpu(runtime: str) -> bool:
+    try:
+        return any(info.kind != "software" for info in runtime_module(runtime).list_devices())
+    except Error:
+        return False
+
+
+def has_nvidia_driver() -> bool:
+    """True if CUDA may have a device."""
+    return Path("/proc/driver/nvidia/version").exists() or shutil.which("nvidia-smi") is not None
 
 
 def vetting_device() -> VettingDevice:

@@ -20,8 +20,8 @@ from shaderad.runtime.spirv import (
     with_texel_coordinates,
 )
 
-FORMAT_BY_API = {"d3d12": "hlsl", "metal": "metal"}
-"""The formats of slangpy other than SPIR-V; for CUDA, SPIR-V stands in."""
+FORMAT_BY_API = {"vulkan": "spirv", "d3d12": "hlsl", "metal": "metal", "cuda": "cuda"}
+"""The formats that slangpy's in-process compiler writes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +94,6 @@ def check_compiles(program: Program, capabilities: Capabilities) -> tuple[Code, 
     Raises:
         CompileError: The compiler refuses the program or crashes.
     """
-    code_format = FORMAT_BY_API.get(capabilities.api, "spirv")
+    code_format = FORMAT_BY_API[capabilities.api]
     code = compile_program(program, code_format, library=program.library)
     return code, Route(program.name, "slang", "slangpy compiles the text itself")

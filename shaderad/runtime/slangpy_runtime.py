@@ -12,7 +12,6 @@ import contextlib
 import gc
 import hashlib
 import re
-import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -30,7 +29,7 @@ from shaderad.diagnostics.progress import Work
 from shaderad.runtime import slangpy_textures
 from shaderad.runtime.base import STAGING_KEPT_BYTES, BufferOffset, Pipeline, Ranges, Runtime
 from shaderad.runtime.capabilities import Capabilities, Kind, limited
-from shaderad.runtime.devices import DeviceInfo, choose
+from shaderad.runtime.devices import DeviceInfo, choose, has_nvidia_driver
 from shaderad.runtime.guard import guarded, shortened
 from shaderad.runtime.idle_buffers import DeviceBuffer
 from shaderad.runtime.process import keep_for_ever
@@ -89,6 +88,12 @@ STORAGE_USAGE = (
     | spy.BufferUsage.copy_destination
 )
 
+PARTS_OF_CUDA = {
+    "compiler 'nvrtc'": "NVRTC (`libnvrtc.so`)",
+    "cuda_fp16.h": "the header of half (`cuda_fp16.h`)",
+}
+"""The words with which Slang says that it misses a part of CUDA's toolkit, and the part."""
+
 SMALLEST_STAGING_BYTES = 256
 PROGRAMS_A_SESSION = 8
 """Programs that one Slang session compiles. A session keeps all of them, some megabytes each, until
@@ -104,7 +109,7 @@ def list_devices() -> list[DeviceInfo]:
     adapters = [
         (api, adapter.name)
         for api in APIS_BY_PLATFORM.get(sys.platform, OTHER_APIS)
-        if api != "cuda" or shutil.which("nvidia-smi") is not None
+        if api != "cuda" or has_nvidia_driver()
         for adapter in spy.Device.enumerate_adapters(spy.DeviceType[api])
     ]
     return [
@@ -327,7 +332,7 @@ class SlangpyRuntime(Runtime):
                 linked = session.link_program([module], [entry_point])
                 native = self.native.create_compute_pipeline(linked)
         except self.foreign_errors as failure:
-            raise error("SR0617", program=program.name, reason=shortened(str(failure))) from None
+            raise _not_compiled(program, str(failure)) from None
         return SlangpyPipeline(program, native, serial, linked, self.native)
 
     def _session(self, program: Program) -> Any:
@@ -454,6 +459,14 @@ class SlangpyRuntime(Runtime):
         self._staging = {}
         if self.owns_device:
             self.native.close()
+
+
+def _not_compiled(program: Program, reason: str) -> Error:
+    """The error of a program that slangpy does not compile; a part of CUDA may be missing."""
+    for words, part in PARTS_OF_CUDA.items():
+        if words in reason:
+            return error("SR0637", program=program.name, part=part)
+    return error("SR0617", program=program.name, reason=shortened(reason))
 
 
 def _forget_closing() -> None:

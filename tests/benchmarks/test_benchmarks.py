@@ -61,6 +61,18 @@ def test_a_workload_is_compared_on_every_runtime(
     assert ("jax" in printed) == (name == "W4")
 
 
+@pytest.mark.parametrize("name", COUNTS)
+def test_other_libraries_find_the_gradients_too(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    libraries, timing = imported("libraries", monkeypatch), imported("timing", monkeypatch)
+    workload = imported("workloads", monkeypatch).WORKLOADS[name](COUNTS[name])
+    able, unable = libraries.sides(name, workload.inputs)
+    assert {*able, *unable} == {*libraries.LIBRARIES}
+    if not able:
+        pytest.skip(f"no other library is here: {unable}")
+    for side in able.values():
+        assert timing.relative_error(side.gradient(), workload.reference) < 1e-4
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program_of_many_steps_gives_what_jax_gives(
     name: str, device: sad.Device, monkeypatch: pytest.MonkeyPatch

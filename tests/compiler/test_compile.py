@@ -56,6 +56,7 @@ def program(body: str = "sin(twice(v))", file: str = "model.py") -> Program:
         ("hlsl", b"void f_primal("),
         ("wgsl", b"fn f_primal("),
         ("metal", b"[[kernel]] void f_primal("),
+        ("cuda", b"__global__ void f_primal("),
     ],
 )
 def test_every_format_keeps_the_entry_point_name(
@@ -68,7 +69,7 @@ def test_every_format_keeps_the_entry_point_name(
 
 
 def test_the_formats_tested_are_all_there_are() -> None:
-    assert set(FORMATS) == {"spirv", "hlsl", "wgsl", "metal"}
+    assert set(FORMATS) == {"spirv", "hlsl", "wgsl", "metal", "cuda"}
 
 
 @pytest.mark.parametrize("code_format", FORMATS)

@@ -119,6 +119,7 @@ def test_dxc_is_asked_only_where_it_is_found(tools: Path) -> None:
     assert validator_names("spirv") == ("spirv-val",)
     assert validator_names("wgsl") == ("naga",)
     assert validator_names("metal") == ()
+    assert validator_names("cuda") == ()
 
 
 def test_dxc_is_told_the_profile_the_entry_point_and_whether_there_are_halves(tools: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 
@@ -12,6 +13,7 @@ from shaderad.diagnostics.errors import MissingPackageError
 from shaderad.runtime import devices, open_runtime
 from shaderad.runtime.capabilities import Kind
 from shaderad.runtime.devices import RUNTIMES, DeviceInfo, choose
+from tests.runtime.programs import SCALE_AND_ADD
 
 
 def test_every_listed_device_can_be_opened_by_its_position() -> None:
@@ -112,3 +114,70 @@ def test_what_is_not_there_is_refused_with_the_list_of_what_is(wanted: str | int
 def test_a_machine_without_adapters_is_told_so() -> None:
     with pytest.raises(DeviceError, match="no adapter at all"):
         choose("slangpy", [], None)
+
+
+# The package's own name `devices` is the function.
+devices_module = importlib.import_module("shaderad.runtime.devices")
+
+
+class FakeModule:
+    """A runtime with some adapters, which opens the best one as its name."""
+
+    def __init__(self, name: str, adapters: list[DeviceInfo]) -> None:
+        self._name, self._adapters = name, adapters
+
+    def list_devices(self) -> list[DeviceInfo]:
+        return self._adapters
+
+    def open_device(self, wanted: str | int | None, limits: object) -> str:
+        return f"{self._name}: {choose(self._name, self._adapters, wanted).adapter}"
+
+
+LLVMPIPE, RADEON = FOUND[0], FOUND[2]
+CUDA = device(1, "H100", "unknown", "cuda")
+
+
+@pytest.mark.parametrize(
+    ("by_wgpu", "by_slangpy", "opened"),
+    [
+        ([], [CUDA], "slangpy: H100"),
+        ([LLVMPIPE], [LLVMPIPE, CUDA], "slangpy: H100"),
+        ([LLVMPIPE, RADEON], [LLVMPIPE, RADEON, CUDA], "wgpu: Radeon"),
+        ([LLVMPIPE], [], "wgpu: llvmpipe"),
+    ],
+)
+def test_cuda_is_used_where_vulkan_has_no_gpu(
+    by_wgpu: list[DeviceInfo],
+    by_slangpy: list[DeviceInfo],
+    opened: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    modules = {"wgpu": FakeModule("wgpu", by_wgpu), "slangpy": FakeModule("slangpy", by_slangpy)}
+    monkeypatch.delenv("SHADERAD_DEVICE", raising=False)
+    monkeypatch.setattr(devices_module, "runtime_module", modules.__getitem__)
+    monkeypatch.setattr(devices_module, "has_nvidia_driver", lambda: True)
+    assert devices_module.open_runtime() == opened
+
+
+def test_without_nvidias_driver_no_second_library_is_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    modules = {"wgpu": FakeModule("wgpu", [LLVMPIPE])}
+    monkeypatch.delenv("SHADERAD_DEVICE", raising=False)
+    monkeypatch.setattr(devices_module, "runtime_module", modules.__getitem__)
+    monkeypatch.setattr(devices_module, "has_nvidia_driver", lambda: False)
+    assert devices_module.open_runtime() == "wgpu: llvmpipe"
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        ("error[E00100]: failed to load downstream compiler 'nvrtc'", "NVRTC"),
+        ("Failed to locate CUDA headers (cuda_fp16.h) required for half", "cuda_fp16.h"),
+    ],
+)
+def test_a_missing_part_of_cuda_is_named(words: str, part: str) -> None:
+    slangpy_runtime = pytest.importorskip("shaderad.runtime.slangpy_runtime")
+    failure = slangpy_runtime._not_compiled(SCALE_AND_ADD, words)
+    assert failure.code == "SR0637"
+    assert part in failure.message

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from shaderad.compiler.artifact import Code
@@ -74,3 +76,11 @@ def test_only_the_directive_that_naga_does_not_know_is_taken_from_wgsl() -> None
     text = b"enable f16;\nenable subgroups;\nfn f() {}\n"
     assert routes.readable_by_naga(Code("wgsl", text)).content == b"enable f16;\n\nfn f() {}\n"
     assert routes.readable_by_naga(Code("spirv", text)).content == text
+
+
+@pytest.mark.parametrize(("api", "code_format"), routes.FORMAT_BY_API.items())
+def test_slangpys_compiler_is_tried_first_in_the_format_of_the_api(
+    api: str, code_format: str
+) -> None:
+    code, _ = routes.check_compiles(SCALE_AND_ADD, replace(CAPABILITIES, api=api))
+    assert code.format == code_format

@@ -58,6 +58,7 @@ def _plans(
 def _program(point: EntryPoint, files: tuple[str, str]) -> to.ProgramEntry:
     lowered, program = point.lowered, point.lowered.program
     code_format = FORMATS[point.code.format]
+    assert code_format.places is not None, "every format of a target has a reader"
     place = cast("Mapping[str, BindingPlace]", code_format.places(program, point.code.content))
     resource_by_slot = {r.slot: r for r in lowered.resources}
     parameters, *storage = program.bindings

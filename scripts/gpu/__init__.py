@@ -1,0 +1,1 @@
+"""All that this machine's devices can run: checked, measured, and written to a report."""

@@ -1,0 +1,197 @@
+"""The parts of the report on one adapter, in a process of its own; its log is the result.
+
+    SHADERAD_DEVICE=wgpu:0 python -m scripts.gpu.parts --only "conformance: NAME"
+
+A trial is a name and a call (`shaderad/deep.py`). With `--only` it runs alone and prints how it
+ends: the reproducer that the report names.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import chain, count, islice
+from pathlib import Path
+from typing import Any
+
+import shaderad as sad
+from scripts.gpu.benchmarks import benchmark_trials
+from scripts.gpu.commands import host_trials, sample_trials
+from shaderad.deep import TRIALS, Lacking, Trial, run_trials
+from shaderad.runtime.devices import DEVICE_VARIABLE
+from tests.conformance import checks
+from tests.conformance.compile_only import DEVICES as COMPILED_APIS
+from tests.conformance.compile_only import compiled
+from tests.random_graphs.comparison import fault
+from tests.random_graphs.generation import case
+from tests.random_programs.comparison import Outcome as ProgramOutcome
+from tests.random_programs.comparison import compare
+from tests.random_programs.generation import chunk
+from tests.random_programs.programs import Program
+from tests.random_programs.reproduction import reproduction
+
+PROGRAM_COUNT, GRAPH_COUNT = 200, 100
+SEED = 1
+
+
+@dataclass(frozen=True)
+class Task:
+    """The device and folder of a part's run."""
+
+    device: sad.Device | None
+    out: Path
+    """The folder of the report."""
+    is_quick: bool
+
+
+@dataclass(frozen=True)
+class Part:
+    trials: Callable[[Task], Iterator[Trial]]
+    weight: float
+    """Its share of the time, relative to others."""
+
+
+def device_of(info: sad.DeviceInfo) -> str:
+    """The value of `SHADERAD_DEVICE` that chooses an adapter."""
+    return f"{info.runtime}:{info.index}"
+
+
+def _opened(task: Task) -> Iterator[Trial]:
+    device = task.device
+    assert device is not None
+
+    def capabilities() -> Mapping[str, Any]:
+        facts = asdict(device.capabilities)
+        return facts | {"features": sorted(facts["features"]), "formats": list(facts["formats"])}
+
+    yield "open", capabilities
+    yield from TRIALS
+
+
+def _conformance(task: Task) -> Iterator[Trial]:
+    """In an order that mixes families and modes, so that the first ones are a sample of all."""
+    modes = {"primal": checks.check_primal, "vjp": checks.check_vjp, "jvp": checks.check_jvp}
+    cases = [(name, mode) for mode in modes for name in checks.programs_with(mode)]
+    random.Random(SEED).shuffle(cases)
+    for name, mode in cases:
+        check = partial(modes[mode], name, task.device)
+        yield f"{name} {mode}", partial(_unskipped, check)
+
+
+def _unskipped(check: Callable[[], None]) -> None:
+    """A case that pytest would skip lacks a feature of the device."""
+    import pytest
+
+    try:
+        check()
+    except pytest.skip.Exception as skipped:
+        raise Lacking(str(skipped)) from None
+
+
+def _programs(task: Task) -> Iterator[Trial]:
+    stream = chain.from_iterable(chunk(SEED, number) for number in count())
+    made: list[Program] = []
+    for number in range(PROGRAM_COUNT):
+        yield f"program {number}", partial(_program, number, stream, made, task)
+
+
+def _program(
+    number: int, stream: Iterator[Program], made: list[Program], task: Task
+) -> Mapping[str, Any]:
+    """Takes the programs up to its own from the stream, which takes time to make each."""
+    assert task.device is not None
+    made += islice(stream, number + 1 - len(made))
+    verdict = compare(made[number], task.device)
+    if verdict.is_fault:
+        device = os.environ[DEVICE_VARIABLE].replace(":", "-")
+        file = task.out / f"program-{number}-{device}.py"
+        file.write_text(reproduction(made[number], verdict.detail), encoding="utf-8")
+        raise AssertionError(f"{verdict.outcome.value}, see {file.name}: {verdict.detail}")
+    if verdict.outcome is ProgramOutcome.REFUSED:
+        raise Lacking(verdict.detail)
+    return {"outcome": verdict.outcome.value}
+
+
+def _graphs(task: Task) -> Iterator[Trial]:
+    for number in range(GRAPH_COUNT):
+        yield f"graph {number}", partial(_graph, number, task)
+
+
+def _graph(number: int, task: Task) -> None:
+    assert task.device is not None
+    found = fault(case(number), task.device)
+    if found:
+        raise AssertionError(found)
+
+
+def _compiled(task: Task) -> Iterator[Trial]:
+    """Code for APIs without a device here; minutes, so only in a whole run."""
+    here = {info.api for info in sad.devices()}
+    for api in COMPILED_APIS:
+        if api not in here and not task.is_quick:
+            yield f"code for {api}", partial(_compiled_for, api)
+
+
+def _compiled_for(api: str) -> Mapping[str, Any]:
+    outcome = compiled(api)
+    refusals = outcome.refusals()
+    if refusals:
+        raise AssertionError("\n".join([outcome.summary, *refusals]))
+    return {"summary": outcome.summary}
+
+
+PARTS: dict[str, Part] = {
+    "open": Part(_opened, 1.0),
+    "conformance": Part(_conformance, 4.0),
+    "programs": Part(_programs, 2.0),
+    "graphs": Part(_graphs, 1.5),
+    "samples": Part(lambda task: sample_trials(task.out, is_quick=task.is_quick), 2.0),
+    "benchmarks": Part(benchmark_trials, 3.0),
+}
+"""On each adapter."""
+MACHINE_PARTS: dict[str, Part] = {
+    "hosts": Part(lambda task: host_trials(task.out), 1.0),
+    "code": Part(_compiled, 3.0),
+}
+"""Once."""
+
+
+PART_END = ": "
+"""Between the name of a part and that of a trial."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m scripts.gpu.parts", description=__doc__)
+    parser.add_argument("--log", type=Path, default=Path("out/gpu/trials.jsonl"))
+    parser.add_argument("--end", type=float, default=float("inf"), help="a time in seconds")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--only", metavar="NAME", help="run one trial, and print its outcome")
+    given = parser.parse_args()
+    given.log.parent.mkdir(parents=True, exist_ok=True)
+    if DEVICE_VARIABLE in os.environ:
+        with sad.open_device() as device:
+            _run(PARTS, Task(device, given.log.parent, given.quick), given)
+    else:
+        _run(MACHINE_PARTS, Task(None, given.log.parent, given.quick), given)
+
+
+def _run(parts: Mapping[str, Part], task: Task, given: argparse.Namespace) -> None:
+    weight = sum(part.weight for part in parts.values())
+    for name, part in parts.items():
+        trials = ((f"{name}{PART_END}{trial}", run) for trial, run in part.trials(task))
+        if given.only is not None:
+            print(*(run() or "passed" for trial, run in trials if trial == given.only))
+            continue
+        # What one part does not use, later ones get.
+        seconds = max(0.0, given.end - time.time()) * part.weight / weight
+        weight -= part.weight
+        run_trials(trials, given.log, seconds)
+
+
+if __name__ == "__main__":
+    main()
