@@ -2,12 +2,10 @@
 
     python samples/silhouettes/main.py [--out DIR] [--size 128] [--steps 200] [--subdivisions 4]
                                        [--quick] [--runtime wgpu|slangpy]
-    python samples/silhouettes/main.py --web DIR
 
 Writes into DIR: the sphere, an early shape, the last one, Spot and what is fitted to in
 overview.png, the fit beside Spot as an animation in fit.webp, loss.svg, and the mesh in shape.ply.
-With --quick does so in seconds, and coarsely. With --web writes a page that fits the shape in a
-browser, without Python.
+With --quick does so in seconds, and coarsely.
 """
 
 from __future__ import annotations
@@ -170,24 +168,6 @@ def write(out: Path, mesh: Mesh, found: Fitted, targets: sad.Array) -> None:
     )
 
 
-def write_web(out: Path, mesh: Mesh, views: dict[str, sad.Array], steps: int) -> None:
-    """Writes the page that does in a browser what `fit` does here."""
-    from live import Page, write_page
-
-    page = Page(
-        title="A sphere becomes a cow, in your browser",
-        text="Each step draws a mesh from eight sides, compares views and masks with those of a "
-        "cow, finds the gradient at the vertices, at outlines as well, and moves these by Adam.",
-        size=views["targets"].shape[1],
-        steps=steps,
-        views={"Fit": "film", "Target": "wanted"},
-    )
-    first = {"triangles": mesh.triangles, **views, "positions": mesh.positions}
-    arrays = {name: one.numpy() for name, one in first.items()}
-    numbers = {"stiffness": shape.STIFFNESS, "rate": shape.RATE}
-    write_page(out, HERE / "shape.py", page, {**arrays, **numbers})
-
-
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--out", type=Path, default=HERE / "out", metavar="DIR")
@@ -198,14 +178,13 @@ def main(arguments: list[str] | None = None) -> None:
     )
     parser.add_argument("--quick", action="store_true", help="few steps on small views")
     parser.add_argument("--runtime", choices=["wgpu", "slangpy"])
-    parser.add_argument("--web", type=Path, metavar="DIR", help="write a page for browsers instead")
     given = parser.parse_args(arguments)
     if given.quick:
         vars(given).update(QUICK)
     if given.size < 8 or given.size % 8 or given.steps < 1:
         parser.error("--size is a multiple of 8, --steps at least 1")
-    # The page, the chart and the film are made as those of other samples.
-    sys.path += [str(HERE.parent / name) for name in ("live", "mesh_interpolation")]
+    # The chart and the film are made as those of the mesh.
+    sys.path.append(str(HERE.parent / "mesh_interpolation"))
     try:
         with sad.open_device(given.runtime):
             run(given)
@@ -214,11 +193,8 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def run(given: argparse.Namespace) -> None:
-    """Fits and writes what was seen, or writes the page."""
+    """Fits and writes what was seen."""
     mesh, views = start(given.subdivisions, given.size)
-    if given.web:
-        write_web(given.web, mesh, views, given.steps)
-        return
     given.out.mkdir(parents=True, exist_ok=True)
     found = fit(mesh, views, given.steps)
     tell(mesh._replace(positions=found.shapes[-1]), found, given.size)

@@ -1,8 +1,7 @@
 """A mesh and cameras -> shaded views and masks of it, and a step of the fit of its vertices.
 
 The gradient of single vertices is noise, which folds a mesh; what the fit descends along is smooth
-over the mesh, in large parts at first and in ever smaller ones. `shaderad build` takes this file;
-the web page runs what it makes of it.
+over the mesh, in large parts at first and in ever smaller ones.
 
 Source: Nicolet, Jacobson, Jakob, "Large steps in inverse rendering of geometry" (2021).
 """
