@@ -80,6 +80,19 @@ def small(name: str, out: Path) -> None:
     run(SAMPLES / name / "main.py", "--out", out / f"{name}.png")
 
 
+def cube(out: Path) -> None:
+    """How cubes are found from few pixels."""
+    run(SAMPLES / "silhouettes" / "cube.py", "--out", out / "cube.png")
+
+
+def silhouettes(out: Path) -> None:
+    """silhouettes.png, from the sphere to the target, and silhouettes.webp, on the way."""
+    with TemporaryDirectory() as folder:
+        run(SAMPLES / "silhouettes" / "main.py", "--out", folder)
+        shutil.copy(Path(folder, "overview.png"), out / "silhouettes.png")
+        shutil.copy(Path(folder, "fit.webp"), out / "silhouettes.webp")
+
+
 def overview(name: str, more: tuple[str, ...], out: Path) -> None:
     """The pictures of a sample in a row, and more that it writes."""
     with TemporaryDirectory() as folder:
@@ -99,6 +112,8 @@ MAKERS: Mapping[str, Maker] = {
     "page": Maker(page, ("page.png",)),
     "neural_texture": Maker(partial(overview, "neural_texture", ()), ("neural_texture.png",)),
     "smoke": Maker(partial(overview, "smoke", ("smoke.webp",)), ("smoke.png", "smoke.webp")),
+    "silhouettes": Maker(silhouettes, ("silhouettes.png", "silhouettes.webp")),
+    "cube": Maker(cube, ("cube.png",)),
     **{name: Maker(partial(small, name), (f"{name}.png",)) for name in SMALL},
 }
 

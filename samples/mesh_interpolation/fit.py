@@ -197,13 +197,14 @@ class PositionFit(Fit):
     """Where the vertices are, from pictures of all sides; `start` is dented.
 
     The colours at the vertices are known and marbled: on a surface of one colour nothing would
-    tell where a vertex is. What is compared, and what `loss` is of, are the colours without light,
-    away from outlines; `picture` shows them lit. The first `COARSE` steps go from smooth moves of
-    large parts to those of small ones, and their length from `lr` to a tenth of it.
+    tell where a vertex is. What is compared, and what `loss` is of, are the colours without light;
+    `picture` shows them lit. The first `COARSE` steps go from smooth moves of large parts to those
+    of small ones, their length from `lr` to a tenth of it, and what counts as an outlier goes down.
     """
 
     COARSE = 200
     SMOOTHEST, ROUGHEST = 30.0, 1.0
+    FARTHEST, NEAREST = 0.15, 0.02
 
     def __init__(self, size: int = 256, *, subdivisions: int = 0) -> None:
         model = scene.spot(subdivisions)
@@ -212,7 +213,7 @@ class PositionFit(Fit):
         super().__init__(position_steps.position_step, model, start, size, views, lr=0.03)
         self._neighbours = sad.array(scene.neighbours_of(model.corners), dtype=int)
         self._cameras = sad.array(scene.together(views), dtype=Camera)
-        self._plain_targets, self._outlined, shown = position_steps.watched(
+        self._plain_targets, shown = position_steps.watched(
             self._corners, self._true.positions, self._true.colors, self._cameras, self._canvas
         )
         self._seen_twice = scene.seen_by(shown.numpy(), model.corners) >= 2
@@ -220,8 +221,9 @@ class PositionFit(Fit):
     def arguments(self) -> tuple[Any, ...]:
         done = min(1.0, self.steps_done / self.COARSE)
         stiffness = self.SMOOTHEST * (self.ROUGHEST / self.SMOOTHEST) ** done
+        outlier = self.FARTHEST * (self.NEAREST / self.FARTHEST) ** done
         return (self._corners, self._neighbours, self._fitted, self._true.colors, self._state,
-                self._cameras, self._plain_targets, self._outlined, stiffness,
+                self._cameras, self._plain_targets, stiffness, outlier,
                 self.lr * 0.1**done)  # fmt: skip
 
     def vertex_error(self) -> VertexError:

@@ -1,7 +1,7 @@
 """A mesh and a camera -> which triangle each pixel shows, where on it, and its colour.
 
-Nothing here speaks of derivatives. `shade` is differentiated by normals and colours, `locate` by
-positions: many pixels read one vertex, and each adds its cotangent to what it read.
+Nothing here speaks of derivatives. `shade` is differentiated by normals and colours, `project` by
+positions: many pixels or views read one vertex, and each adds its cotangent to what it read.
 
 A picture is square. A pixel that shows no triangle has the face `NO_FACE`, the largest int: what
 `sad.Min` leaves where nobody wrote.
@@ -10,12 +10,14 @@ A picture is square. A pixel that shows no triangle has the face `NO_FACE`, the 
 from __future__ import annotations
 
 import shaderad as sad
-from shaderad import float2, float3, int2, int3
+from shaderad import float2, float3, float4, int2, int3
 
 NO_FACE = 2**31 - 1
 BACKGROUND = 0.018
 NEAR = 1e-3
 """Triangles with a corner nearer than this to the camera's plane are left out, wholly."""
+CLIP_NEAR, CLIP_FAR = 0.5, 50.0
+"""Depths of clip space are between them."""
 SLACK = 1e-5
 """In barycentric coordinates: a pixel on a shared edge is in both triangles, rounded or not."""
 AS_NEAR = 1.0 + 1e-5
@@ -50,6 +52,14 @@ class Camera:
 
     def depth(self, p: float3) -> float:
         return sad.dot(p - self.eye, self.forward)
+
+    def clip(self, p: float3) -> float4:
+        """A point in clip space: y up, depths from 0 at `CLIP_NEAR` to 1 at `CLIP_FAR`."""
+        d = p - self.eye
+        depth = self.depth(p)
+        across = self.focal * float2(sad.dot(d, self.right), sad.dot(d, self.up))
+        share = CLIP_FAR / (CLIP_FAR - CLIP_NEAR) * (depth - CLIP_NEAR)
+        return float4(across.x, across.y, share, depth)
 
     def pixel(self, p: float3, size: int) -> float2:
         """Where a point appears, in pixels from the upper left; middles are at halves."""
@@ -155,6 +165,18 @@ def locate(
     if face != NO_FACE:
         ray = camera.ray(y, x, shown.shape[0])
         hits[y, x].uv = surface.triangle(face).intersect(camera.eye, ray).xy
+
+
+@sad.kernel
+def project(
+    view: sad.Index,
+    vertex: sad.Index,
+    views: sad.In[Camera],
+    positions: sad.In[float3],
+    clip: sad.Out[float4, 2],
+):
+    """Where each camera sees each vertex, in clip space."""
+    clip[view, vertex] = views[view].clip(positions[vertex])
 
 
 @sad.kernel

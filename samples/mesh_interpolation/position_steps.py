@@ -1,8 +1,8 @@
 """The fit of positions: where the vertices are -> where they are one step further, in one graph.
 
-A pixel's colour depends on where its ray meets the triangle that it shows, and so on where three
-vertices are. Which triangle it shows is found anew in each step and has no derivative; pixels near
-an outline, where that matters, are left out.
+A pixel's colour depends on where three vertices are: by where its ray meets their triangle, and at
+an outline by how much of the pixel that covers. Which triangles pixels show is found anew in each
+step and has no derivative.
 
 The gradient of one vertex is noise, as it rests on a few pixels. What is descended along is smooth:
 see `smoothed`.
@@ -18,45 +18,13 @@ from __future__ import annotations
 from typing import Any
 
 import shaderad as sad
-from kernels import NO_FACE, Camera, Hit, Mesh, Surface, depths, faces, locate
-from shaderad import float3, int3
-from steps import Adam, rasterised
+from kernels import Camera, project
+from shaderad import float3, int3, render
+from steps import Adam
 
 ADAM = sad.optim.Adam(0.03, beta1=0.9, beta2=0.999)
-JUMP = 0.1
-"""Surfaces this far behind each other are not one piece; in units of the model."""
-ANY_JUMP = 1e9
-OUTLIER = 0.15
-"""Errors above it weigh less: the pixel probably shows another part of the mesh than it should."""
 SWEEPS = 32
 """Enough to reach as many vertices far; what they smooth need not be exact."""
-
-
-@sad.kernel
-def paint(y: sad.Index, x: sad.Index, mesh: Mesh, hits: sad.In[Hit, 2], color: sad.Out[float3, 2]):
-    """What each pixel would show by plain light: black where there is no mesh."""
-    hit = hits[y, x]
-    if hit.face != NO_FACE:
-        color[y, x] = mesh.color(hit)
-
-
-@sad.kernel
-def inside(
-    y: sad.Index, x: sad.Index, depth: sad.In[float, 2], jump: float, weight: sad.Out[float, 2]
-):
-    """1 where a pixel and all around it show one piece of surface, 0 at outlines and off the mesh.
-
-    One piece: its depths differ by less than `jump`.
-    """
-    size = depth.shape[0]
-    if 0 < y < size - 1 and 0 < x < size - 1:
-        nearest, farthest = depth[y, x], depth[y, x]
-        for v in sad.static_range(-1, 2):
-            for u in sad.static_range(-1, 2):
-                nearest = sad.min(nearest, depth[y + v, x + u])
-                farthest = sad.max(farthest, depth[y + v, x + u])
-        if farthest < nearest + jump:
-            weight[y, x] = 1.0
 
 
 @sad.kernel
@@ -81,6 +49,14 @@ def relax(
     smoother[i] = total / weight
 
 
+def seen(corners: Any, positions: Any, colors: Any, views: Any, shape: Any) -> tuple[Any, Any]:
+    """Of each view the colours by plain light, on black, and the triangles it shows, or -1."""
+    clip = project(views, positions, dim=(*views.shape, *positions.shape))
+    fragments = render.rasterize(clip, corners, shape)
+    hard = render.interpolate(colors, corners, fragments)
+    return render.antialias(hard, fragments, clip, corners), fragments.face
+
+
 @sad.graph
 def watched(
     corners: sad.Array[int3, "faces"],
@@ -89,16 +65,8 @@ def watched(
     views: sad.Array[Camera, "views"],
     like: sad.Array[float3, "size", "size"],
 ) -> Any:
-    """Of each view the colours, what is inside of the outline, and the triangles it shows."""
-    surface, shape = Surface(corners, positions), like.shape
-
-    def seen(_: Any, camera: Any) -> Any:
-        depth = depths(surface, camera, dim=corners.shape, shapes={"depth": shape})
-        hits = rasterised(surface, camera, shape)
-        color = paint(Mesh(corners, colors, colors), hits, dim=shape)
-        return 0.0, (color, inside(depth, ANY_JUMP, dim=shape), hits.face)
-
-    return sad.loop(seen, 0.0, views)[1]
+    """What `seen` gives, in pictures of the shape of `like`."""
+    return seen(corners, positions, colors, views, like.shape)
 
 
 @sad.graph
@@ -110,8 +78,8 @@ def position_step(
     state: Adam,
     views: sad.Array[Camera, "views"],
     targets: sad.Array[float3, "views", "size", "size"],
-    outlined: sad.Array[float, "views", "size", "size"],
     stiffness: float,
+    outlier: float,
     lr: float,
 ) -> Any:
     """The error of `positions`, its gradient, and positions and state one step further.
@@ -123,46 +91,38 @@ def position_step(
         colors: Known, and the same in `targets`.
         state: Of `ADAM`.
         views: The cameras of `targets`.
-        targets: Colours without light.
-        outlined: 1 inside of a target's outline, else 0.
+        targets: Colours without light, on black.
         stiffness: How far to smooth: roughly its root, in edges of the mesh.
+        outlier: Errors of pixels above it weigh less. At first such a pixel shows another part of
+            the mesh than it should; later it is at an outline, where colours differ most.
         lr: Of `ADAM`.
     """
-    mesh, zero = Mesh(corners, colors, colors), 0.0 * positions
 
-    def add_view(sums: Any, view: Any) -> Any:
-        def error(positions: Any) -> Any:
-            return view_error(mesh, positions, *view)
+    def error(positions: Any) -> Any:
+        return errors(corners, positions, colors, views, targets, outlier)
 
-        found, pullback = sad.vjp(error, positions)
-        (gradient,) = pullback((1.0, 0.0, 0.0))
-        return tuple(a + b for a, b in zip(sums, (gradient, *found), strict=True)), 0.0
-
-    none = sad.sum(zero.x)
-    xs = (views, targets, outlined)
-    (gradient, _, square, count), _ = sad.loop(add_view, (zero, none, none, none), xs)
-    # Where pictures are too small to show more than outlines, nothing moves.
-    downhill = smoothed(gradient / sad.max(count, 1.0), neighbours, stiffness)
-    moved, state = ADAM.step(zero, downhill, state, lr)
+    (_, square), pullback = sad.vjp(error, positions)
+    (gradient,) = pullback((1.0, 0.0))
+    downhill = smoothed(gradient, neighbours, stiffness)
+    moved, state = ADAM.step(0.0 * positions, downhill, state, lr)
     positions = positions + smoothed(moved, neighbours, stiffness)
-    return square / (3.0 * count), gradient, positions, state
+    return square, gradient, positions, state
 
 
-def view_error(mesh: Mesh, positions: Any, camera: Any, target: Any, outlined: Any) -> Any:
-    """Of one view the error to descend, the sum of squares, and how many pixels count.
+def errors(
+    corners: Any, positions: Any, colors: Any, views: Any, targets: Any, outlier: Any
+) -> tuple[Any, Any]:
+    """The error to descend, and the mean square of a channel, for each pixel that shows the mesh.
 
     The first is Geman and McClure's: a square where it is small, and never more than
-    ``OUTLIER ** 2`` a pixel.
+    ``outlier ** 2`` a pixel.
     """
-    shape, count = target.shape, mesh.corners.shape
-    still = Surface(mesh.corners, sad.detach(positions))
-    depth = depths(still, camera, dim=count, shapes={"depth": shape})
-    shown = faces(still, camera, depth, dim=count, shapes={"shown": shape})
-    hits = locate(Surface(mesh.corners, positions), camera, shown, dim=shape)
-    miss = paint(mesh, hits, dim=shape) - target
-    square, weight = sad.dot(miss, miss), outlined * inside(depth, JUMP, dim=shape)
-    robust = square / (1.0 + square / OUTLIER**2)
-    return sad.sum(weight * robust), sad.sum(weight * square), sad.sum(weight)
+    found, face = seen(corners, positions, colors, views, targets.shape[1:])
+    miss = found - targets
+    square = sad.dot(miss, miss)
+    count = sad.sum(sad.where(face < 0, 0.0, 1.0))
+    robust = square / (1.0 + square / (outlier * outlier))
+    return sad.sum(robust) / count, sad.sum(square) / (3.0 * count)
 
 
 def smoothed(rough: Any, neighbours: Any, stiffness: Any) -> Any:

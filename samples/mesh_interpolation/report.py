@@ -49,10 +49,10 @@ SUBJECTS = {
     "positions": Subject(
         "Vertices of a mesh, moved to where they belong by gradient descent",
         "A dented mesh is compared with pictures of the true one from all sides, its colours being "
-        "known. Vertices are moved until the pictures agree; where a ray meets a triangle carries "
-        "the derivative.",
-        ("Surface", "triangle"),
-        ("locate_bwd", "surface_positions_in"),
+        "known. Vertices are moved until the pictures agree, inside of outlines and along them; "
+        "where cameras see a vertex carries the derivative.",
+        ("Camera", "clip"),
+        ("project_bwd", "positions_in"),
     ),
 }
 

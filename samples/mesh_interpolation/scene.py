@@ -136,10 +136,10 @@ def neighbours_of(corners: Ints) -> Ints:
 
 
 def seen_by(shown: Ints, corners: Ints) -> Ints:
-    """How many pictures show a triangle of each vertex; `shown` has a triangle a pixel or more."""
+    """How many pictures show a triangle of each vertex; `shown` has a triangle a pixel, or -1."""
     seen = np.zeros((len(shown), corners.max() + 1), bool)
     for row, faces in zip(seen, shown, strict=True):
-        row[corners[faces[faces < len(corners)]]] = True
+        row[corners[faces[faces >= 0]]] = True
     return seen.sum(0)
 
 

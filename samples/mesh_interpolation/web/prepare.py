@@ -59,12 +59,12 @@ FITS = {
     "positions": {
         "title": "Positions",
         "model": "marbled",
-        "first": [["watched", ["targets", "outlined", "shown"]]],
+        "first": [["watched", ["targets", "shown"]]],
         "graph": "position_step",
         "fitted": "positions",
         "start": "dented",
         "size": 256,
-        "schedule": {"lr": [0.03, 0.003], "stiffness": [30.0, 1.0]},
+        "schedule": {"lr": [0.03, 0.003], "stiffness": [30.0, 1.0], "outlier": [0.15, 0.02]},
         "scheduled": 200,
     },
 }
