@@ -224,17 +224,19 @@ def _thread(entry: EntryScope) -> None:
 
 
 def write_indices(entry: EntryScope) -> None:
-    """Declares the indices of a thread, row-major over ``dim``."""
-    names = entry.kernel.index_names
+    """Declares the indices of a thread, row-major over ``dim``.
+
+    Divisions are dear: there is one for each axis but the first, and no remainder.
+    """
+    first, *others = entry.kernel.index_names
+    extents = [entry.word(WordKind.DIM, f"dim_{k}", k) for k in range(1, len(others) + 1)]
     rest = INDEX
-    for axis, name in enumerate(names):
-        inner = [entry.word(WordKind.DIM, f"dim_{k}", k) for k in range(axis + 1, len(names))]
-        step = " * ".join(inner)
-        step = f"({step})" if len(inner) > 1 else step
-        text = f"{rest} / {step}" if inner else rest
-        entry.piece.add(f"int {entry.index_name(name)} = int({text});")
-        if inner:
-            rest = f"({INDEX} % {step})" if axis == 0 else f"({rest} % {step})"
+    for name, extent in reversed([*zip(others, extents, strict=True)]):
+        outer = entry.names.make("outer")
+        entry.piece.add(f"uint {outer} = {rest} / {extent};")
+        entry.piece.add(f"int {entry.index_name(name)} = int({rest} - {outer} * {extent});")
+        rest = outer
+    entry.piece.add(f"int {entry.index_name(first)} = int({rest});")
 
 
 def _primal(entry: EntryScope) -> None:
