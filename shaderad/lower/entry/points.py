@@ -228,15 +228,15 @@ def write_indices(entry: EntryScope) -> None:
 
     Divisions are dear: there is one for each axis but the first, and no remainder.
     """
-    first, *others = entry.kernel.index_names
-    extents = [entry.word(WordKind.DIM, f"dim_{k}", k) for k in range(1, len(others) + 1)]
-    rest = INDEX
-    for name, extent in reversed([*zip(others, extents, strict=True)]):
+    names, rest = entry.kernel.index_names, INDEX
+    extents = [entry.word(WordKind.DIM, f"dim_{k}", k) for k in range(1, len(names))]
+    for name, extent in reversed([*zip(names[1:], extents, strict=True)]):
         outer = entry.names.make("outer")
         entry.piece.add(f"uint {outer} = {rest} / {extent};")
         entry.piece.add(f"int {entry.index_name(name)} = int({rest} - {outer} * {extent});")
         rest = outer
-    entry.piece.add(f"int {entry.index_name(first)} = int({rest});")
+    for name in names[:1]:
+        entry.piece.add(f"int {entry.index_name(name)} = int({rest});")
 
 
 def _primal(entry: EntryScope) -> None:
