@@ -48,6 +48,15 @@ def conditions(kernel: Kernel) -> frozenset[Size]:
     return frozenset(ranges.premises)
 
 
+def holding(premises: Iterable[Size], values: Mapping[str, int]) -> frozenset[Size]:
+    """The `conditions` that hold where symbols have these values; those with others do not."""
+    return frozenset(
+        size
+        for size in premises
+        if sizes.symbols(size) <= values.keys() and sizes.evaluate(size, values) >= 0
+    )
+
+
 def marked(
     kernel: Kernel,
     body: Block,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from weakref import ref
 
 from shaderad.bodies.outputs import are_local, axes_of_launch
-from shaderad.bodies.ranges import conditions
+from shaderad.bodies.ranges import conditions, holding
 from shaderad.device.lines import AtUserLine
 from shaderad.diagnostics import nesting
 from shaderad.diagnostics.progress import Work
@@ -322,11 +322,7 @@ class KernelRanges:
 
     def _natural_where(self, numbers: tuple[int | None, ...]) -> frozenset[Size]:
         values = {name: n for name, n in zip(self._readers, numbers, strict=True) if n is not None}
-        return frozenset(
-            size
-            for size in self._conditions
-            if sizes.symbols(size) <= values.keys() and sizes.evaluate(size, values) >= 0
-        )
+        return holding(self._conditions, values)
 
 
 def _reader(name: str, signed: Mapping[str, bool]) -> Callable[[_LaunchFacts], int | None]:

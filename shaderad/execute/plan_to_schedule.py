@@ -205,7 +205,10 @@ def call_step(step: CallKernel) -> KernelStep:
         if buffers[name].access is Access.OUT and t.shape == call.dim
     )  # fmt: skip
     is_one = mode is not Mode.PRIMAL and all(extent == 1 for extent in call.dim)
-    choice = Choice(mode, call.bounds, call.checks, own, uniforms, wanted, is_one_thread=is_one)
+    choice = Choice(
+        mode, call.bounds, call.checks, own, uniforms, wanted,
+        natural=step.natural, is_one_thread=is_one,
+    )  # fmt: skip
     return KernelStep(call.kernel, choice, call.dim, values, shapes)
 
 

@@ -1,7 +1,8 @@
 """A plan for all sizes -> the plan at some sizes, on a device.
 
 Sizes decide whether one workgroup runs a loop (`groups.py`), whether threads load four elements at
-once (`wide_tiles.py`), and whether a step only copies. Where sizes are open, what is right for all
+once (`wide_tiles.py`), which indices of a user's kernel are in range (`bodies/ranges.py`), and
+whether a step only copies. Where sizes are open, what is right for all
 of them runs.
 """
 
@@ -9,16 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Generic, TypeVar
 
+from shaderad.bodies.ranges import conditions, holding
+from shaderad.diagnostics import nesting
 from shaderad.ir import arrays, sizes
 from shaderad.ir.arrays import Value
+from shaderad.ir.nodes import Kernel
 from shaderad.ir.sizes import Shape, Size
 from shaderad.plan.elements import base_of
 from shaderad.plan.group_writer import THREADS
 from shaderad.plan.groups import threads_of
 from shaderad.plan.kernels import PlanKernel
 from shaderad.plan.steps import (
+    CallKernel,
     CopyValues,
     Plan,
     Repeat,
@@ -49,7 +55,8 @@ class Decision(Generic[T_co]):
     numbers: tuple[int, ...]
     """For each loop the numbers in its kernel, first that of its threads, 0 if a dispatch a step
     runs; for each sum over tiles the kind of its kernel, the elements that a thread takes at a
-    time, and 1 if it stores by four; -1 for a step that copies, 0 for one that might."""
+    time, and 1 if it stores by four; for each user kernel the bits of the conditions on its
+    indices; -1 for a step that copies, 0 for one that might."""
     make: Callable[[], T_co]
     """Makes the step or plan."""
 
@@ -115,8 +122,34 @@ class PlanChoices:
             case RepeatWhile():
                 body = self._inside(step.body)
                 return Decision(body.numbers, lambda: replace(step, body=body.make()))
+            case CallKernel():
+                return self._of_call(step)
             case _:
                 return Decision((), lambda: step)
+
+    # -- kernels of the user ---------------------------------------------------------------
+
+    def _of_call(self, step: CallKernel) -> Decision[Step]:
+        call = step.call
+        if call.bounds == "unchecked":
+            return Decision((), lambda: step)
+        asked = _conditions(call.kernel)
+        natural = holding(asked, self._extents(call))
+        bits = sum(1 << k for k, size in enumerate(asked) if size in natural)
+        return Decision((bits,), lambda: replace(step, natural=natural))
+
+    def _extents(self, call: arrays.KernelCall) -> dict[str, int]:
+        """The known extents of a launch and its arrays, by the symbols of `bodies/ranges.py`."""
+        shapes = {name: x.shape for name, x in zip(call.names, call.operands, strict=True)}
+        shapes |= {name: t.shape for name, t in call.written}
+        extents = {f"{axis}": extent for axis, extent in enumerate(call.dim)}
+        for name, shape in shapes.items():
+            extents |= {f"{name}.{axis}": extent for axis, extent in enumerate(shape)}
+        return {
+            name: sizes.evaluate(extent, self.known)
+            for name, extent in extents.items()
+            if self._is_known(extent)
+        }
 
     # -- tiles -----------------------------------------------------------------------------
 
@@ -192,6 +225,13 @@ class PlanChoices:
             sizes.evaluate(m, self.known) == sizes.evaluate(n, self.known)
             for m, n in zip(a, b, strict=True)
         )
+
+
+@lru_cache(maxsize=256)
+def _conditions(kernel: Kernel) -> tuple[Size, ...]:
+    """The conditions on the indices of a kernel, in one order."""
+    with nesting(kernel.name, kernel.span):
+        return tuple(sorted(conditions(kernel), key=repr))
 
 
 def _filled(step: Step) -> Step:

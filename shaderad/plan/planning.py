@@ -25,7 +25,13 @@ from shaderad.plan.kernels import PlanKernel, cluster
 from shaderad.plan.loops import loop_kernels, repeat, repeat_while
 from shaderad.plan.reductions import ReduceFields, Reduction, has_neutral
 from shaderad.plan.scatters import joined_scatters
-from shaderad.plan.simplify import exact_products, joined_reductions, narrowed, simplified
+from shaderad.plan.simplify import (
+    exact_products,
+    joined_reductions,
+    narrowed,
+    simplified,
+    without_unread_results,
+)
 from shaderad.plan.steps import CallKernel, Epilogue, Plan, RunKernel, RunPass, RunTiles, Step
 from shaderad.plan.storage import is_fused_node, stored_values
 from shaderad.plan.tiles import has_tiles, tiles_of
@@ -50,7 +56,8 @@ def plan(graph: Graph, buffer_limit: int = PORTABLE_BUFFER_LIMIT, depth: int = 0
         buffer_limit: The number of buffers that a kernel should bind.
         depth: The number of loops around the graph.
     """
-    graph = exact_products(simplified(narrowed(graph, buffer_limit - UNREAD_BUFFERS)))
+    graph = simplified(narrowed(graph, buffer_limit - UNREAD_BUFFERS))
+    graph = exact_products(without_unread_results(graph))
     graph = joined_scatters(graph, buffer_limit - UNREAD_BUFFERS)
     graph = joined_reductions(graph, buffer_limit - 1 - PASS_BUFFERS)
     return _Planner(graph, buffer_limit, depth).run()

@@ -2,6 +2,7 @@
 
 Planning calls these passes in this order: `narrowed` packs operands beyond the binding limit into
 structs; `simplified` merges equal nodes, inlines subgraphs, and expands sorts and searches;
+`without_unread_results` leaves out what kernels of the user write and nothing reads;
 `exact_products` compensates the rounding of long products; `joined_reductions` computes reductions
 of one shape in one pass. Equal nodes are merged before subgraphs are inlined: a checkpoint
 recomputes values that exist outside of it, and must not be merged with them.
@@ -14,9 +15,11 @@ from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, S
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeGuard, cast
 
+from shaderad.bodies.unread import without_unread
 from shaderad.ir import arrays, ops, sizes
-from shaderad.ir.arrays import Graph, Node, Value, operand_name
+from shaderad.ir.arrays import Graph, KernelCall, Node, Value, operand_name
 from shaderad.ir.nodes import Expr, Function
+from shaderad.ir.prints import silent
 from shaderad.ir.sizes import Shape
 from shaderad.ir.types import BOOL, FLOAT, INT, UINT, Struct, leaves
 from shaderad.plan.discarded import simply_discarded
@@ -188,6 +191,38 @@ def _expanded(node: Node) -> Sequence[Value]:
         bounded = c.apply(ops.MAX, c.variable("x", x.element), c.whole(-1))
         return (b.elementwise(bounded, {"x": x}, x.shape),)
     return node.results
+
+
+# -- kernels of the user --------------------------------------------------------------------
+
+
+def without_unread_results(graph: Graph) -> Graph:
+    """Leaves out arrays that kernels of the user write and nothing reads."""
+    read = {*graph.outputs, *(v for node in graph.nodes for v in node.operands)}
+    value_of: dict[Value, Value] = {v: v for v in graph.inputs}
+    for node in graph.nodes:
+        rebuilt = arrays.with_operands(node, tuple(value_of[v] for v in node.operands))
+        results = node.results
+        if isinstance(rebuilt, KernelCall) and not read.issuperset(results):
+            rebuilt = _without_results(rebuilt, [v in read for v in results])
+            names = {name for name, _ in rebuilt.written}
+            written = cast("KernelCall", node).written
+            results = [v for v, (n, _) in zip(results, written, strict=True) if n in names]
+        value_of.update(zip(results, rebuilt.results, strict=True))
+    return Graph(graph.inputs, tuple(value_of[v] for v in graph.outputs))
+
+
+def _without_results(call: KernelCall, are_read: Sequence[bool]) -> KernelCall:
+    pairs = zip(call.written, are_read, strict=True)
+    kernel = call.kernel
+    # Derivatives of other calls, which report or replay more, find these by their kernels.
+    if not call.checks and silent(kernel) is kernel:
+        kernel = without_unread(
+            kernel, frozenset(name for (name, _), is_read in pairs if not is_read)
+        )
+    names = {b.name for b in kernel.buffers}
+    written = tuple((name, t) for name, t in call.written if name in names)
+    return replace(call, kernel=kernel, written=written)
 
 
 # -- exact products ---------------------------------------------------------------------------

@@ -45,6 +45,8 @@ class CallKernel:
     """The stored value of each operand, then of each of `results`."""
     results: tuple[str, ...] = ()
     """Names of the Min and Max arrays whose primal results a derivative reads."""
+    natural: frozenset[Size] = frozenset()
+    """Conditions on indices that hold: see `bodies/ranges.py`."""
 
     @property
     def writes(self) -> tuple[Value, ...]:

@@ -10,6 +10,7 @@ SIGGRAPH Asia 2020.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import shaderad as sad
@@ -25,10 +26,12 @@ from shaderad.render.kernels.bins import (
     CELL,
     LARGEST,
     LEVEL_COUNT,
+    PAIR_COUNT,
     bin_triangles,
     find_levels,
+    find_spans,
 )
-from shaderad.render.kernels.fragments import locate, pick
+from shaderad.render.kernels.fragments import STRIP, locate, pick
 from shaderad.trace.primitives import known_shape, size_array
 
 __all__ = ["Fragments", "interpolate", "rasterize"]
@@ -57,12 +60,16 @@ class Bins(NamedTuple):
     """The triangles of each cell, one cell after the other."""
 
     corners: sad.Array
-    """By view and triangle: its vertices in the order of `is_before`."""
+    """By view and triangle: its corners in the order of `is_before`."""
     levels: sad.Array
     """By view and cell of level 0: a bit for each level whose cell there has triangles."""
-    first: sad.Array
-    """By cell and one more: the position in `triangles` of its first."""
-    triangles: sad.Array
+    begin: sad.Array
+    """By cell: the position in `pairs` of its first."""
+    end: sad.Array
+    """By cell: the position behind its last; of a cell without triangles that of its first."""
+    pairs: sad.Array
+    """Pairs of a cell and a triangle: `PAIR_COUNT` times the number of the triangle in all views,
+    and which of its cells it is."""
     size: sad.Array
     """(width, height) of the picture."""
     cell_count: Any
@@ -75,19 +82,34 @@ def cell_count_of(height: Any, width: Any) -> Any:
     return sum(((height + e - 1) // e) * ((width + e - 1) // e) for e in edges)
 
 
-def bins_of(clip: Any, triangles: Any, extents: Shape) -> Bins:
+def corners_of(clip: Any, triangles: Any) -> Any:
+    """By view and triangle: its corners, side by side; NaN for vertices that are not there."""
+    views, n = clip.shape
+    i = sad.stack([triangles.x, triangles.y, triangles.z], axis=1)
+    is_there = (i >= 0) & (i < n)
+    vertices = sad.where(is_there, sad.iota(views)[:, None, None] * n + i, -1)
+    corners = sad.gather(sad.reshape(clip, -1), vertices, bounds="ignore")
+    return sad.where(is_there, corners, math.nan)
+
+
+def bins_of(corners: Any, extents: Shape) -> Bins:
     """The bins of all views, in pictures of these extents."""
-    views, count = clip.shape[0], triangles.shape[0]
+    views, count = corners.shape[:2]
     height, width = map(shown, extents)
     size = int2(*map(size_array, reversed(extents)))
     cell_count = cell_count_of(height, width)
-    cells, corners = bin_triangles(clip, triangles, size, cell_count, dim=(views, count))
-    keys = sad.reshape(sad.stack([cells.x, cells.y, cells.z, cells.w], axis=2), -1)
-    counts = sad.scatter_add(sad.zeros(cell_count * views + 1, int), keys, sad.full(keys.shape, 1))
-    first = sad.cumsum(counts) - counts
-    dim = (views, (height + CELL - 1) // CELL, (width + CELL - 1) // CELL)
-    levels = find_levels(first, size, cell_count, dim=dim)
-    return Bins(corners, levels, first, sad.argsort(keys) // 4, size, cell_count)
+    cells, ordered = bin_triangles(
+        corners, size, cell_count, dim=(views, count),
+        shapes={"cells": (views, count, PAIR_COUNT), "ordered": (views, count, 3)},
+    )  # fmt: skip
+    cells = sad.reshape(cells, -1)
+    pairs, spans = sad.argsort(cells), cell_count * views + 1
+    begin, end = find_spans(cells, pairs, shapes={"begin": (spans,), "end": (spans,)})
+    levels = find_levels(
+        begin, end, size, cell_count,
+        dim=(views, (height + CELL - 1) // CELL, (width + CELL - 1) // CELL), bounds="unchecked",
+    )  # fmt: skip
+    return Bins(ordered, levels, begin, end, pairs, size, cell_count)
 
 
 @array_function
@@ -126,13 +148,13 @@ def rasterize(clip: Any, triangles: Any, size: Any) -> Fragments:
     height, width = map(shown, extents)
     views = clip if len(clip.shape) == 2 else clip[None]
     count = views.shape[0]
-    bins = bins_of(sad.detach(views), triangles, extents)
+    corners = corners_of(views, triangles)
+    bins = bins_of(sad.detach(corners), extents)
     face = pick(
-        sad.detach(views), *bins,
-        dim=(count, height, (width + CELL - 1) // CELL),
+        *bins, dim=(count, (height + STRIP - 1) // STRIP, width),
         shapes={"face": (count, height, width)}, bounds="unchecked",
     )  # fmt: skip
-    parts = (face, *locate(views, triangles, face, bounds="unchecked"))
+    parts = (face, *locate(corners, face, bounds="unchecked"))
     return Fragments(*(parts if len(clip.shape) == 2 else (part[0] for part in parts)))
 
 

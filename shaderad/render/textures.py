@@ -26,9 +26,12 @@ from shaderad.render.kernels.textures import (
     LEVEL_COUNT,
     Coding,
     Filter,
+    Reader,
     Wrap,
+    chain_reader,
     cube_filter,
     filter_of,
+    level_0_reader,
     level_lookup,
     lookup,
     unpacking,
@@ -191,8 +194,6 @@ class _LookUp:
         if element == UINT:
             self._coding = Coding.SRGB8 if texture.srgb else Coding.UNORM8
         self._at = sad.reshape(self.uv, (self._count,))
-        extents = [size_array(n) for n in reversed(self.texels.extents)]
-        self._size = int3(*extents, *[1] * (3 - axes))
 
     @property
     def _count(self) -> Any:
@@ -211,29 +212,29 @@ class _LookUp:
         return 0.5 * sad.log2(sad.max(longer, 1e-20))
 
     def on_level_0(self) -> Any:
-        texel, value = _types_of(self.texels)
-        kernel = lookup(self._filtered(texel, value, self._coding), self._place, texel, value)
-        return self._called(kernel, sad.reshape(self.texels, -1), self._size, self._at)
+        reader = level_0_reader(*_types_of(self.texels), self._coding)
+        kernel = lookup(self._filtered(reader), self._place, reader)
+        return self._called(kernel, _in_space(self.texels), self._at)
 
     def on_levels(self, level: Any) -> Any:
         texels = self.texels
         if self._coding is not Coding.FLOAT:
             texels = sad.map(unpacking(self._coding), texels)
-        texel, value = _types_of(texels)
+        reader = chain_reader(*_types_of(texels))
         is_cube, mixes = self._texture.cube, self._filter == Filter.TRILINEAR
-        kernel = level_lookup(
-            self._filtered(texel, value, Coding.FLOAT), self._place, texel, value,
-            mixes=mixes, is_cube=is_cube,
-        )  # fmt: skip
+        filtered = self._filtered(reader)
+        kernel = level_lookup(filtered, self._place, reader, mixes=mixes, is_cube=is_cube)
         levels = levels_of(texels, LEVEL_COUNT, is_cube=is_cube)
         chain = sad.concatenate([sad.reshape(x, -1) for x in levels])
         level = sad.reshape(sad.broadcast_to(level, self.uv.shape), (self._count,))
-        return self._called(kernel, chain, self._size, self._at, level)
+        extents = [size_array(n) for n in reversed(texels.extents)]
+        size = int3(*extents, *[1] * (3 - self._axes))
+        return self._called(kernel, chain, size, self._at, level)
 
-    def _filtered(self, texel: Any, value: Any, coding: Coding) -> Any:
+    def _filtered(self, reader: Reader) -> Any:
         if self._texture.cube:
-            return cube_filter(texel, value, coding, self._filter)
-        return filter_of(self._axes, texel, value, coding, self._filter, self._wrap)
+            return cube_filter(reader, self._filter)
+        return filter_of(self._axes, reader, self._filter, self._wrap)
 
     def _called(self, kernel: Any, *arguments: Any) -> Any:
         values = kernel(*arguments, dim=self._count)
@@ -249,3 +250,8 @@ def _types_of(texels: Any) -> tuple[Any, Any]:
 
 def _squared(v: Any) -> Any:
     return v * v if v.element == FLOAT else sad.dot(v, v)
+
+
+def _in_space(texels: Any) -> Any:
+    """Texels of shape [depth, height, width]."""
+    return sad.reshape(texels, (1,) * (3 - len(texels.shape)) + tuple(texels.shape))

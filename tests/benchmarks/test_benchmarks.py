@@ -135,6 +135,26 @@ def test_vertices_of_the_mesh_are_followed(
     assert printed.endswith("below 10.0 times less\n")
 
 
+@pytest.mark.parametrize("name", ["two triangles", "Spot", "grid linear gradient"])
+def test_rendering_is_compared(
+    name: str,
+    device: sad.Device,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for library in {"Spot": ("wgpu", "trimesh")}.get(name, ()):
+        pytest.importorskip(
+            library, reason="whose rasteriser, or whose reader of meshes, takes part"
+        )
+    runtime = device.capabilities.runtime
+    sizes = {"count": 16, "size": 8} if name.startswith("grid") else {"size": 32}
+    imported("rendering", monkeypatch).compare(name, runtime, rounds=1, **sizes)
+    printed = capsys.readouterr().out
+    assert re.search(rf"^{name} +{runtime} +[\d.]+ ms", printed, re.MULTILINE)
+    if found := re.search(r"differ by (\S+)", printed):
+        assert float(found[1]) < 1e-4
+
+
 def test_a_loaded_build_gives_the_gradients_of_raw_wgpu(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

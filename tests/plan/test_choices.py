@@ -1,4 +1,4 @@
-"""Steps that sizes or values make copies or fills."""
+"""Steps that sizes or values make copies or fills, and calls whose indices they prove."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from shaderad.ir import sizes
 from shaderad.ir.arrays import Graph
 from shaderad.plan.choices import PlanChoices
 from shaderad.plan.planning import plan
-from shaderad.plan.steps import CopyValues, RunKernel, Step
+from shaderad.plan.steps import CallKernel, CopyValues, RunKernel, Step
 from shaderad.rules.arrays import building as b
 from tests.array_check import array
 
@@ -51,3 +51,29 @@ def test_a_slice_of_the_whole_array_is_a_copy(
     data = np.arange(n, dtype=np.float32)
     (last,) = evaluate(graph, [sad.array(data, device=device)], {"n": n, "m": m}, device)
     np.testing.assert_array_equal(last.numpy(), data[n - m :])
+
+
+@sad.kernel
+def next_if_positive(i: sad.Index, x: sad.In[float], out: sad.Out[float]):
+    if x[i] > 0.0:
+        out[i] = x[i + 1]
+
+
+def test_indices_that_sizes_prove_are_not_checked(device: sad.Device) -> None:
+    graph = sad.graph(lambda x, count: next_if_positive(x, dim=count.shape[0]))
+    x = sad.array(np.float32([1, 2, 3, 4, 5]))
+    found: dict[int, int] = {}
+    for n in (4, 5):
+        count = sad.zeros(n)
+        bound = graph.bound((x, count), {})
+        known = bound.form.size_by_name
+        (step,) = PlanChoices(known).chosen(plan(bound.variant.graph)).steps
+        assert isinstance(step, CallKernel)
+        found[n] = len(step.natural)
+        (open_step,) = PlanChoices({}).chosen(plan(bound.variant.graph)).steps
+        assert isinstance(open_step, CallKernel)
+        assert not open_step.natural
+    assert found[4] > found[5]
+    np.testing.assert_array_equal(graph(x, sad.zeros(4)).numpy(), [2, 3, 4, 5])
+    with pytest.raises(sad.BoundsError, match="SR0660"):
+        graph(x, sad.zeros(5)).numpy()

@@ -224,17 +224,19 @@ def _thread(entry: EntryScope) -> None:
 
 
 def write_indices(entry: EntryScope) -> None:
-    """Declares the indices of a thread, row-major over ``dim``."""
-    names = entry.kernel.index_names
-    rest = INDEX
-    for axis, name in enumerate(names):
-        inner = [entry.word(WordKind.DIM, f"dim_{k}", k) for k in range(axis + 1, len(names))]
-        step = " * ".join(inner)
-        step = f"({step})" if len(inner) > 1 else step
-        text = f"{rest} / {step}" if inner else rest
-        entry.piece.add(f"int {entry.index_name(name)} = int({text});")
-        if inner:
-            rest = f"({INDEX} % {step})" if axis == 0 else f"({rest} % {step})"
+    """Declares the indices of a thread, row-major over ``dim``.
+
+    Divisions are dear: there is one for each axis but the first, and no remainder.
+    """
+    names, rest = entry.kernel.index_names, INDEX
+    extents = [entry.word(WordKind.DIM, f"dim_{k}", k) for k in range(1, len(names))]
+    for name, extent in reversed([*zip(names[1:], extents, strict=True)]):
+        outer = entry.names.make("outer")
+        entry.piece.add(f"uint {outer} = {rest} / {extent};")
+        entry.piece.add(f"int {entry.index_name(name)} = int({rest} - {outer} * {extent});")
+        rest = outer
+    for name in names[:1]:
+        entry.piece.add(f"int {entry.index_name(name)} = int({rest});")
 
 
 def _primal(entry: EntryScope) -> None:

@@ -4,7 +4,7 @@ Cells are squares of pixels, on `LEVEL_COUNT` levels: those of level 0 have `CEL
 edge, those of the next level twice as many. A triangle stands in the cells that its bounding box
 touches on the finest level where these are at most two by two: at most four pairs of a cell and a
 triangle, whatever its size, and all sizes follow from the number of triangles and the picture. A
-stable sort brings the pairs of a cell together.
+sort brings the pairs of a cell together.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import shaderad as sad
 from shaderad import float2, float4, int2, int3, int4
 
 CELL = 8
+PAIR_COUNT = 4
+"""Pairs of a triangle with cells."""
 LEVEL_COUNT = 16
 LARGEST = 2 * CELL << (LEVEL_COUNT - 1)
 """Pixels along an edge of a picture, at most: two by two cells of the last level."""
@@ -87,16 +89,16 @@ def is_before(a: float4, b: float4) -> bool:
 
 
 @sad.function
-def in_order(i: int3, a: float4, b: float4, c: float4) -> int3:
-    """The corners `i`, which are at a, b and c, by `is_before`."""
+def in_order(a: float4, b: float4, c: float4) -> int3:
+    """Which of the corners 0, 1 and 2, at a, b and c, comes first, second and third."""
     ab, bc, ac = is_before(a, b), is_before(b, c), is_before(a, c)
     if ab:
         if bc:
-            return i
-        return i.xzy if ac else i.zxy
+            return int3(0, 1, 2)
+        return int3(0, 2, 1) if ac else int3(2, 0, 1)
     if ac:
-        return i.yxz
-    return i.yzx if bc else i.zyx
+        return int3(1, 0, 2)
+    return int3(1, 2, 0) if bc else int3(2, 1, 0)
 
 
 @sad.function
@@ -126,29 +128,45 @@ def cells_of(box: Box, size: int2, nowhere: int) -> int4:
 def bin_triangles(
     view: sad.Index,
     t: sad.Index,
-    clip: sad.In[float4, 2],
-    triangles: sad.In[int3],
+    corners: sad.In[float4, 3],
     size: int2,
     cell_count: int,
-    cells: sad.Out[int4, 2],
-    corners: sad.Out[int3, 2],
+    cells: sad.Out[int, 3],
+    ordered: sad.Out[float4, 3],
 ):
     """The cells of a triangle, `cell_count` times the views for none, and its corners in order."""
-    nowhere = cell_count * clip.shape[0]
-    cells[view, t] = int4(nowhere)
-    i, n = triangles[t], clip.shape[1]
-    if sad.min(i.x, sad.min(i.y, i.z)) >= 0 and sad.max(i.x, sad.max(i.y, i.z)) < n:
-        a, b, c = clip[view, i.x], clip[view, i.y], clip[view, i.z]
-        box = Box(size, int2(-1))
-        if may_show(a, b, c):
-            pixels = float2(size)
-            box = reach_of_edge(a, b, pixels, box)
-            box = reach_of_edge(b, c, pixels, box)
-            box = reach_of_edge(c, a, pixels, box)
+    nowhere = cell_count * corners.shape[0]
+    found = int4(nowhere)
+    a, b, c = corners[view, t, 0], corners[view, t, 1], corners[view, t, 2]
+    if may_show(a, b, c):
+        box, pixels = Box(size, int2(-1)), float2(size)
+        box = reach_of_edge(a, b, pixels, box)
+        box = reach_of_edge(b, c, pixels, box)
+        box = reach_of_edge(c, a, pixels, box)
         if box.low.x <= box.high.x and box.low.y <= box.high.y:
             first_cell = view * cell_count
-            cells[view, t] = sad.min(first_cell + cells_of(box, size, nowhere), nowhere)
-        corners[view, t] = in_order(i, a, b, c)
+            found = sad.min(first_cell + cells_of(box, size, nowhere), nowhere)
+    order = in_order(a, b, c)
+    for k in sad.static_range(3):
+        ordered[view, t, k] = corners[view, t, order[k]]
+    for k in sad.static_range(PAIR_COUNT):
+        cells[view, t, k] = found[k]
+
+
+@sad.kernel
+def find_spans(
+    k: sad.Index,
+    cells: sad.In[int],
+    order: sad.In[int],
+    begin: sad.Out[int],
+    end: sad.Out[int],
+):
+    """By cell: which of the pairs, in `order` by their cells, are its own; 0 to 0 for none."""
+    cell = cells[order[k]]
+    if k == 0 or cells[order[k - 1]] != cell:
+        begin[sad.unique(cell)] = k
+    if k == len(order) - 1 or cells[order[k + 1]] != cell:
+        end[sad.unique(cell)] = k + 1
 
 
 @sad.kernel
@@ -156,7 +174,8 @@ def find_levels(
     view: sad.Index,
     row: sad.Index,
     column: sad.Index,
-    first: sad.In[int],
+    begin: sad.In[int],
+    end: sad.In[int],
     size: int2,
     cell_count: int,
     levels: sad.Out[int, 3],
@@ -166,8 +185,11 @@ def find_levels(
     y, x, start, found = row, column, view * cell_count, 0
     for level in range(LEVEL_COUNT):
         cell = start + y * across + x
-        if first[cell + 1] > first[cell]:
+        if end[cell] > begin[cell]:
             found |= 1 << level
+        # No triangle needs a coarser level than one with two by two cells.
+        if sad.max(across, down) <= 2:
+            break
         start += across * down
         across, down, y, x = (across + 1) >> 1, (down + 1) >> 1, y >> 1, x >> 1
     levels[view, row, column] = found

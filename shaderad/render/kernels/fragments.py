@@ -9,8 +9,12 @@ from __future__ import annotations
 import math
 
 import shaderad as sad
-from shaderad import float2, float3, float4, int2, int3
-from shaderad.render.kernels.bins import CELL
+from shaderad import float2, float3, float4, int2, int4
+from shaderad.render.kernels.bins import CELL, PAIR_COUNT
+
+FOURS = 2
+STRIP = 4 * FOURS
+"""Pixels of a thread that looks for triangles, one below the other in a cell: they share loads."""
 
 
 @sad.function
@@ -35,66 +39,81 @@ def edge(a: float2, b: float2) -> float:
 
 
 @sad.function
-def depth_at(p: float2, a: float4, b: float4, c: float4) -> float:
-    """The depth of a triangle at a pixel; infinite where it does not cover the pixel.
+def depths_at(x: float, y: float4, a: float4, b: float4, c: float4) -> float4:
+    """The depths of a triangle at four pixels of a column; infinite where it does not cover one.
 
     a, b and c are ordered by `is_before`.
     """
-    pa, pb, pc = seen_from(p, a), seen_from(p, b), seen_from(p, c)
-    ab, bc, ac = edge(pa, pb), edge(pb, pc), edge(pa, pc)
+    # The corners seen from the pixels, as `seen_from`.
+    ax, bx, cx = a.x - x * a.w, b.x - x * b.w, c.x - x * c.w
+    ay, by, cy = a.y - y * a.w, b.y - y * b.w, c.y - y * c.w
+    ab, bc, ac = ax * by - ay * bx, bx * cy - by * cx, ax * cy - ay * cx
     w = bc * a.w - ac * b.w + ab * c.w
     depth = (bc * a.z - ac * b.z + ab * c.z) / w
     turns_left = ab >= 0.0
     # Of a triangle that reaches behind the eye, pixels see the part before it.
     is_inside = ((bc >= 0.0) == turns_left) & ((ac >= 0.0) != turns_left)
     is_before_eye = (w > 0.0) == turns_left
-    return depth if is_inside & is_before_eye & (depth >= 0.0) & (depth <= 1.0) else math.inf
+    is_shown = is_inside & is_before_eye & (depth >= 0.0) & (depth <= 1.0)
+    return sad.select(is_shown, depth, float4(math.inf))
 
 
 @sad.kernel
 def pick(
     view: sad.Index,
-    y: sad.Index,
     strip: sad.Index,
-    clip: sad.In[float4, 2],
-    corners: sad.In[int3, 2],
+    x: sad.Index,
+    corners: sad.In[float4, 3],
     levels: sad.In[int, 3],
-    first: sad.In[int],
-    triangles: sad.In[int],
+    begin: sad.In[int],
+    end: sad.In[int],
+    pairs: sad.In[int],
     size: int2,
     cell_count: int,
     face: sad.Out[int, 3],
 ):
     """The nearest triangle at each pixel of a strip, of several the first; -1 for none.
 
-    A strip is a row of a cell of level 0, so that its pixels look through the same cells.
+    A strip is a part of a column of a cell of level 0. Its pixels look through the same cells, and
+    so do those of the strips beside it, which neighbouring threads take.
     """
-    nearest, best = sad.LocalArray[float, CELL](), sad.LocalArray[int, CELL]()
-    for j in sad.static_range(CELL):
-        nearest[j], best[j] = math.inf, -1
+    nearest, best = sad.LocalArray[float4, FOURS](), sad.LocalArray[int4, FOURS]()
+    height = sad.LocalArray[float4, FOURS]()
+    for j in sad.static_range(FOURS):
+        nearest[j], best[j] = float4(math.inf), int4(-1)
+        for k in sad.static_range(4):
+            height[j][k] = center_of(strip * STRIP + 4 * j + k, x, size).y
     across, down = (size.x + CELL - 1) // CELL, (size.y + CELL - 1) // CELL
-    row, column, start = y // CELL, strip, view * cell_count
-    left = levels[view, row, column]
-    while left != 0:
-        cell = start + row * across + column
-        begin, end = 0, 0
-        if left & 1 == 1:
-            begin, end = first[cell], first[cell + 1]
-        for k in range(begin, end):
-            t = triangles[k] - view * corners.shape[1]
-            i = corners[view, t]
-            a, b, c = clip[view, i.x], clip[view, i.y], clip[view, i.z]
-            for j in sad.static_range(CELL):
-                depth = depth_at(center_of(y, strip * CELL + j, size), a, b, c)
-                if (depth < nearest[j]) | ((depth == nearest[j]) & (t < best[j])):
-                    nearest[j], best[j] = depth, t
-        left >>= 1
-        start += across * down
-        across, down, row, column = (across + 1) >> 1, (down + 1) >> 1, row >> 1, column >> 1
-    for j in sad.static_range(CELL):
-        x = strip * CELL + j
-        if x < size.x:
-            face[view, y, x] = best[j]
+    row, column, start = strip * STRIP // CELL, x // CELL, view * cell_count
+    left, k, stop = levels[view, row, column], 0, 0
+    # One loop over the triangles of all levels: threads of a wave may be on different ones.
+    while left != 0 or k < stop:
+        if k == stop:
+            while left & 1 == 0:
+                left >>= 1
+                start += across * down
+                across, down, row, column = (
+                    (across + 1) >> 1,
+                    (down + 1) >> 1,
+                    row >> 1,
+                    column >> 1,
+                )
+            left -= 1
+            cell = start + row * across + column
+            k, stop = begin[cell], end[cell]
+        t = pairs[k] // PAIR_COUNT - view * corners.shape[1]
+        a, b, c = corners[view, t, 0], corners[view, t, 1], corners[view, t, 2]
+        for j in sad.static_range(FOURS):
+            depth = depths_at(center_of(0, x, size).x, height[j], a, b, c)
+            is_nearer = (depth < nearest[j]) | ((depth == nearest[j]) & (t < best[j]))
+            nearest[j] = sad.select(is_nearer, depth, nearest[j])
+            best[j] = sad.select(is_nearer, int4(t), best[j])
+        k += 1
+    for j in sad.static_range(FOURS):
+        for k in sad.static_range(4):
+            y = strip * STRIP + 4 * j + k
+            if y < size.y:
+                face[view, y, x] = best[j][k]
 
 
 @sad.kernel
@@ -102,8 +121,7 @@ def locate(
     view: sad.Index,
     y: sad.Index,
     x: sad.Index,
-    clip: sad.In[float4, 2],
-    triangles: sad.In[int3],
+    corners: sad.In[float4, 3],
     face: sad.In[int, 3],
     uv: sad.Out[float2, 3],
     depth: sad.Out[float, 3],
@@ -114,22 +132,20 @@ def locate(
     depth[view, y, x] = 1.0
     t = face[view, y, x]
     if t >= 0:
-        i = triangles[t]
-        a, b, c = clip[view, i.x], clip[view, i.y], clip[view, i.z]
+        a, b, c = corners[view, t, 0], corners[view, t, 1], corners[view, t, 2]
         size = int2(face.shape[2], face.shape[1])
         p = center_of(y, x, size)
         pa, pb, pc = seen_from(p, a), seen_from(p, b), seen_from(p, c)
         # The edges across from a, b and c; all have the sign of their sums.
         e = float3(edge(pb, pc), edge(pc, pa), edge(pa, pb))
-        total = e.x + e.y + e.z
-        at = e.yz / total
+        scale = 1.0 / (e.x + e.y + e.z)
+        at = e.yz * scale
         uv[view, y, x] = at
         w = float3(a.w, b.w, c.w)
         depth[view, y, x] = sad.dot(e, float3(a.z, b.z, c.z)) / sad.dot(e, w)
         # d edge(pb, pc) / dp, where d pb / dp is -b.w.
         by_x = float3(b.y * c.w - b.w * c.y, c.y * a.w - c.w * a.y, a.y * b.w - a.w * b.y)
         by_y = float3(b.w * c.x - b.x * c.w, c.w * a.x - c.x * a.w, a.w * b.x - a.x * b.w)
-        by_x *= 2.0 / float(size.x)
-        by_y *= -2.0 / float(size.y)
-        uv_dx[view, y, x] = (by_x.yz - at * (by_x.x + by_x.y + by_x.z)) / total
-        uv_dy[view, y, x] = (by_y.yz - at * (by_y.x + by_y.y + by_y.z)) / total
+        pixel = 2.0 * scale / float2(size)
+        uv_dx[view, y, x] = (by_x.yz - at * (by_x.x + by_x.y + by_x.z)) * pixel.x
+        uv_dy[view, y, x] = (at * (by_y.x + by_y.y + by_y.z) - by_y.yz) * pixel.y

@@ -1,6 +1,7 @@
 """Texels and coordinates -> filtered values.
 
-Texels stand in one array, level after level, each row-major over (depth, rows, columns).
+The texels of level 0 have the shape [depth, height, width]; those of a mip chain stand in one
+array, level after level, each row-major.
 Coordinates run from 0 to 1 over a texture: the centre of texel k of n is at (k + 1/2) / n. What is
 known of a texture before its lookups is captured, so that kernels have no branches for it.
 """
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 from enum import Enum, IntEnum
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import shaderad as sad
 from shaderad import float2, float3, float4, int2, int3
@@ -42,12 +43,10 @@ class Coding(Enum):
 
 @sad.struct
 class Taps:
-    """The two texels around a coordinate on one axis, and their weights."""
+    """The two texels around a coordinate on one axis, and their weights; a nearest one is first."""
 
-    low: int
-    high: int
-    low_weight: float
-    high_weight: float
+    texels: int2
+    weights: float2
 
 
 @cache
@@ -58,15 +57,14 @@ def taps_along(choice: Filter, wrap: Wrap) -> Any:
     is_nearest = choice == Filter.NEAREST
 
     @sad.function
-    def texel_at(position: int, n: int) -> int:
+    def wrapped(position: int, n: int) -> int:
         """The texel at a position from -1 to n or, mirrored, to 2 n."""
         k = position
         if repeats:
             k = n - 1 if k < 0 else (0 if k >= n else k)
         if mirrors:
             k = 2 * n - 1 - k if k >= n else k
-        # NaN becomes any int: no read is out of range.
-        return sad.clamp(k, 0, n - 1)
+        return k
 
     @sad.function
     def taps(u: float, n: int) -> Taps:
@@ -80,16 +78,22 @@ def taps_along(choice: Filter, wrap: Wrap) -> Any:
         if is_nearest:
             k = int(sad.floor(at))
             is_there = not has_border or (k >= 0 and k < n)
-            return Taps(texel_at(k, n), 0, 1.0 if is_there else 0.0, 0.0)
+            return Taps(int2(wrapped(k, n), 0), float2(1.0 if is_there else 0.0, 0.0))
         at -= 0.5
         share, k = sad.frac(at), int(sad.floor(at))
         low_weight, high_weight = 1.0 - share, share
         if has_border:
             low_weight = low_weight if k >= 0 and k < n else 0.0
             high_weight = high_weight if k + 1 >= 0 and k + 1 < n else 0.0
-        return Taps(texel_at(k, n), texel_at(k + 1, n), low_weight, high_weight)
+        return Taps(int2(wrapped(k, n), wrapped(k + 1, n)), float2(low_weight, high_weight))
 
     return taps
+
+
+@sad.function
+def whole() -> Taps:
+    """The only texel on an axis that coordinates lack."""
+    return Taps(int2(0), float2(1.0, 0.0))
 
 
 @sad.function
@@ -113,69 +117,90 @@ def unpacking(coding: Coding) -> Any:
     return unpacked
 
 
+class Reader(NamedTuple):
+    """How kernels read texels."""
+
+    texels: Any
+    """The type of the array."""
+    value: Any
+    """The type of a texel as floats."""
+    read: Any
+    """The function that reads the texel nearest to a position (x, y, z), of the level that starts
+    at texel `start` and has `n`. NaN makes any position: no read is out of range."""
+
+
 @cache
-def texel_reader(texel: Any, value: Any, coding: Coding) -> Any:
-    """The function that reads a texel as floats."""
+def level_0_reader(texel: Any, value: Any, coding: Coding) -> Reader:
+    """Reads texels of shape [depth, height, width]."""
     convert = value if coding is Coding.FLOAT else unpacking(coding)
 
     @sad.function
-    def read(texels: sad.In[texel], k: int) -> value:
-        return convert(texels[k])
+    def read(texels: sad.In[texel, 3], start: int, n: int3, at: int3) -> value:
+        # Of extents, so that no index has to be checked.
+        x = sad.clamp(at.x, 0, texels.shape[2] - 1)
+        y = sad.clamp(at.y, 0, texels.shape[1] - 1)
+        return convert(texels[sad.clamp(at.z, 0, texels.shape[0] - 1), y, x])
 
-    return read
+    return Reader(sad.In[texel, 3], value, read)
 
 
 @cache
-def filter_of(axes: int, texel: Any, value: Any, coding: Coding, choice: Filter, wrap: Wrap) -> Any:
-    """The function from texels and a coordinate to a value, on the level at `start`."""
-    taps, read = taps_along(choice, wrap), texel_reader(texel, value, coding)
-    is_nearest = choice == Filter.NEAREST
+def chain_reader(texel: Any, value: Any) -> Reader:
+    """Reads a mip chain."""
 
     @sad.function
-    def along_x(texels: sad.In[texel], row: int, x: Taps) -> value:
-        result = read(texels, row + x.low) * x.low_weight
-        if not is_nearest:
-            result += read(texels, row + x.high) * x.high_weight
+    def read(texels: sad.In[texel], start: int, n: int3, at: int3) -> value:
+        k = sad.clamp(at, int3(0), n - 1)
+        return value(texels[start + (k.z * n.y + k.y) * n.x + k.x])
+
+    return Reader(sad.In[texel], value, read)
+
+
+@cache
+def filter_of(axes: int, reader: Reader, choice: Filter, wrap: Wrap) -> Any:
+    """The function from texels and a coordinate to a value, on one level."""
+    texels_type, value, read = reader
+    taps, count = taps_along(choice, wrap), 1 if choice == Filter.NEAREST else 2
+    rows, planes = count if axes > 1 else 1, count if axes > 2 else 1
+
+    @sad.function
+    def blended(texels: texels_type, start: int, n: int3, x: Taps, y: Taps, z: Taps) -> value:
+        result = value(0.0)
+        for c in sad.static_range(planes):
+            for b in sad.static_range(rows):
+                for a in sad.static_range(count):
+                    texel = read(texels, start, n, int3(x.texels[a], y.texels[b], z.texels[c]))
+                    result += texel * (x.weights[a] * y.weights[b] * z.weights[c])
         return result
 
     @sad.function
-    def along_y(texels: sad.In[texel], plane: int, n: int3, x: Taps, y: Taps) -> value:
-        result = along_x(texels, plane + y.low * n.x, x) * y.low_weight
-        if not is_nearest:
-            result += along_x(texels, plane + y.high * n.x, x) * y.high_weight
-        return result
+    def in_line(texels: texels_type, start: int, n: int3, at: float) -> value:
+        return blended(texels, start, n, taps(at, n.x), whole(), whole())
 
     @sad.function
-    def in_line(texels: sad.In[texel], start: int, n: int3, at: float) -> value:
-        return along_x(texels, start, taps(at, n.x))
+    def in_plane(texels: texels_type, start: int, n: int3, at: float2) -> value:
+        return blended(texels, start, n, taps(at.x, n.x), taps(at.y, n.y), whole())
 
     @sad.function
-    def in_plane(texels: sad.In[texel], start: int, n: int3, at: float2) -> value:
-        return along_y(texels, start, n, taps(at.x, n.x), taps(at.y, n.y))
-
-    @sad.function
-    def in_space(texels: sad.In[texel], start: int, n: int3, at: float3) -> value:
+    def in_space(texels: texels_type, start: int, n: int3, at: float3) -> value:
         x, y, z = taps(at.x, n.x), taps(at.y, n.y), taps(at.z, n.z)
-        plane = n.x * n.y
-        result = along_y(texels, start + z.low * plane, n, x, y) * z.low_weight
-        if not is_nearest:
-            result += along_y(texels, start + z.high * plane, n, x, y) * z.high_weight
-        return result
+        return blended(texels, start, n, x, y, z)
 
     return (in_line, in_plane, in_space)[axes - 1]
 
 
 @cache
-def cube_filter(texel: Any, value: Any, coding: Coding, choice: Filter) -> Any:
+def cube_filter(reader: Reader, choice: Filter) -> Any:
     """Like `filter_of`, for the six faces of a cube and directions."""
-    read, is_nearest = texel_reader(texel, value, coding), choice == Filter.NEAREST
+    texels_type, value, read = reader
+    is_nearest = choice == Filter.NEAREST
 
     @sad.function
-    def filtered(texels: sad.In[texel], start: int, n: int3, d: float3) -> value:
+    def filtered(texels: texels_type, start: int, n: int3, d: float3) -> value:
         face, point = on_cube(d)
         at = point * float(n.x)
         if is_nearest:
-            return read(texels, start + cube_texel(face, int(at.x), int(at.y), n.x))
+            return read(texels, start, n, cube_texel(face, int(at.x), int(at.y), n.x))
         at -= 0.5
         low, t = int2(sad.floor(at)), sad.frac(at)
         # At a corner of the cube three texels meet, and share the weight of the fourth.
@@ -186,36 +211,37 @@ def cube_filter(texel: Any, value: Any, coding: Coding, choice: Filter) -> Any:
             share = weights[missing] / 3.0
             weights += share
             weights[missing] = 0.0
-        result = read(texels, start + cube_texel(face, low.x, low.y, n.x)) * weights.x
-        result += read(texels, start + cube_texel(face, low.x + 1, low.y, n.x)) * weights.y
-        result += read(texels, start + cube_texel(face, low.x, low.y + 1, n.x)) * weights.z
-        result += read(texels, start + cube_texel(face, low.x + 1, low.y + 1, n.x)) * weights.w
+        x, y = low.x, low.y
+        result = read(texels, start, n, cube_texel(face, x, y, n.x)) * weights.x
+        result += read(texels, start, n, cube_texel(face, x + 1, y, n.x)) * weights.y
+        result += read(texels, start, n, cube_texel(face, x, y + 1, n.x)) * weights.z
+        result += read(texels, start, n, cube_texel(face, x + 1, y + 1, n.x)) * weights.w
         return result
 
     return filtered
 
 
 @cache
-def lookup(filtered: Any, place: Any, texel: Any, value: Any) -> Any:
+def lookup(filtered: Any, place: Any, reader: Reader) -> Any:
     """The kernel of lookups on level 0, by coordinates of type `place`."""
 
     @sad.kernel
     def look_up(
-        i: sad.Index, texels: sad.In[texel], size: int3, at: sad.In[place], values: sad.Out[value]
+        i: sad.Index, texels: reader.texels, at: sad.In[place], values: sad.Out[reader.value]
     ):
+        size = int3(texels.shape[2], texels.shape[1], texels.shape[0])
         values[i] = filtered(texels, 0, size, at[i])
 
     return look_up
 
 
 @cache
-def level_lookup(
-    filtered: Any, place: Any, texel: Any, value: Any, *, mixes: bool, is_cube: bool
-) -> Any:
+def level_lookup(filtered: Any, place: Any, reader: Reader, *, mixes: bool, is_cube: bool) -> Any:
     """The kernel of lookups on the nearest level, or between two where it mixes them."""
+    texels_type, value, _ = reader
 
     @sad.function
-    def at_level(texels: sad.In[texel], level: int, size: int3, at: place) -> value:
+    def at_level(texels: texels_type, level: int, size: int3, at: place) -> value:
         start, n = 0, size
         for _ in range(level):
             start += n.x * n.y * n.z
@@ -225,7 +251,7 @@ def level_lookup(
     @sad.kernel
     def look_up_level(
         i: sad.Index,
-        texels: sad.In[texel],
+        texels: texels_type,
         size: int3,
         at: sad.In[place],
         level: sad.In[float],

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from shaderad.decorators import function
 from shaderad.language.annotations import TYPES
-from shaderad.names import INTRINSICS
 
-float2, float3, int2 = (TYPES[name] for name in ("float2", "float3", "int2"))
-clamp = INTRINSICS["clamp"]
+float2, float3 = TYPES["float2"], TYPES["float3"]
+int2, int3 = TYPES["int2"], TYPES["int3"]
 
 
 @function
@@ -49,12 +48,11 @@ def direction_of(face: int, at: float2) -> float3:
 
 
 @function
-def cube_texel(face: int, x: int, y: int, n: int) -> int:
-    """The texel at a position, from -1 to n, on the next face where it is beyond an edge."""
+def cube_texel(face: int, x: int, y: int, n: int) -> int3:
+    """The texel (x, y, face) at x and y from -1 to n: on the next face where beyond an edge."""
     f, at = face, int2(x, y)
     if min(x, y) < 0 or max(x, y) >= n:
         center = float2(float(x) + 0.5, float(y) + 0.5) / float(n)
         f, point = on_cube(direction_of(face, center))
         at = int2(point * float(n))
-    at = clamp(at, int2(0), int2(n - 1))
-    return (f * n + at.y) * n + at.x
+    return int3(at.x, at.y, f)

@@ -94,6 +94,14 @@ def taps(u: float, n: int, settings: uint, axis: Const[int]) -> tuple[int, int, 
     return wrapped(low, n, wrap), wrapped(low + 1, n, wrap), share
 
 
+@function
+def cube_number(face: int, x: int, y: int, n: int) -> int:
+    """The number of the texel at x and y from -1 to n among those of the faces."""
+    # NaN becomes any int: no read is out of range.
+    p = clamp(cube_texel(face, x, y, n), int3(0), int3(n - 1, n - 1, 5))
+    return (p.z * n + p.y) * n + p.x
+
+
 def texel_type(texel: Type) -> Any:
     """The annotation of a type of texels."""
     return float if texel == FLOAT else TYPES[str(texel)]
@@ -150,10 +158,10 @@ def on_level(dimension: Dimension, texel: Type) -> tuple[Any, Any]:
             missing = int(not is_left) + 2 * int(not is_above)
             w += w[missing] / 3.0
             w[missing] = 0.0
-        result = texels[start + cube_texel(face, low.x, low.y, n)] * w.x
-        result += texels[start + cube_texel(face, low.x + 1, low.y, n)] * w.y
-        result += texels[start + cube_texel(face, low.x, low.y + 1, n)] * w.z
-        result += texels[start + cube_texel(face, low.x + 1, low.y + 1, n)] * w.w
+        result = texels[start + cube_number(face, low.x, low.y, n)] * w.x
+        result += texels[start + cube_number(face, low.x + 1, low.y, n)] * w.y
+        result += texels[start + cube_number(face, low.x, low.y + 1, n)] * w.z
+        result += texels[start + cube_number(face, low.x + 1, low.y + 1, n)] * w.w
         return result
 
     return {
