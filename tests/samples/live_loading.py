@@ -12,7 +12,7 @@ import pytest
 from tests.samples.loading import SAMPLES, module_of
 
 SHARED = ("live", "mesh_interpolation")
-GRAPHS = {"neural_texture": "texture", "smoke": "fluid"}
+GRAPHS = {"neural_texture": "texture", "smoke": "fluid", "texture": "planet"}
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The neural texture and the smoke: small fits, the files they write, and gradients."""
+"""The samples that have pages: small fits, the files they write, and gradients."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ import shaderad as sad
 from tests.samples.live_loading import live_sample
 
 pytestmark = pytest.mark.gpu
+
+MIPS_GAIN, BLURRED = 3.0, 25.0
+"""dB of the texels: how much mips are good for, and what is found without them."""
 
 
 def test_a_texture_learns_a_picture(device: sad.Device) -> None:
@@ -59,11 +62,40 @@ def test_a_loop_of_the_fluid_is_one_dispatch(device: sad.Device) -> None:
 
 
 @pytest.mark.slow
+def test_texels_are_found_better_with_mips(
+    device: sad.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with live_sample("texture") as sample:
+        monkeypatch.setattr(sample.planet, "PIXELS", 32)
+        scene = sample.on_device(sample.texels(32))
+        fits, _ = sample.fit(scene, 100)
+        with_mips, without = map(sample.psnr, sample.planet.errors(scene[0], fits))
+    assert with_mips > without + MIPS_GAIN
+    assert without > BLURRED
+
+
+def test_the_planet_has_no_seam() -> None:
+    with live_sample("texture") as sample:
+        positions, triangles = sample.sphere()
+    edges = np.concatenate([triangles[:, [0, 1]], triangles[:, [1, 2]], triangles[:, [2, 0]]])
+    forth, back = ({tuple(edge) for edge in one.tolist()} for one in (edges, edges[:, ::-1]))
+    assert forth == back
+    assert len(forth) == len(edges)
+    a, b, c = positions[triangles].swapaxes(0, 1)
+    assert (np.einsum("ij,ij->i", np.cross(b - a, c - a), a) > 0).all()
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "few", "files"),
     [
         ("neural_texture", ["--size", "24"], "target.png fit.png difference.png overview.png"),
         ("smoke", ["--size", "16"], "smoke.webp overview.png"),
+        (
+            "texture",
+            ["--size", "8"],
+            "photo.png without_mips.png with_mips.png target.png overview.png",
+        ),
     ],
 )
 def test_pictures_and_a_curve_are_written(
@@ -77,7 +109,7 @@ def test_pictures_and_a_curve_are_written(
         assert picture.width > 3 * picture.height
 
 
-@pytest.mark.parametrize("name", ["neural_texture", "smoke"])
+@pytest.mark.parametrize("name", ["neural_texture", "smoke", "texture"])
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [

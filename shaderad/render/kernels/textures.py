@@ -187,7 +187,8 @@ def on_cube(d: float3) -> FacePoint:
         face, side, down, major = 2 if d.y >= 0.0 else 3, d.x, d.z, size.y
         if d.y < 0.0:
             down = -d.z
-    return FacePoint(face, 0.5 * float2(side, down) / major + 0.5)
+    # No direction, as where no triangle shows, is the middle of a face: NaN would reach its texels.
+    return FacePoint(face, 0.5 * float2(side, down) / (major if major > 0.0 else 1.0) + 0.5)
 
 
 @sad.function
