@@ -111,6 +111,7 @@ MAKERS: Mapping[str, Maker] = {
     "window": Maker(window, ("window.png",)),
     "page": Maker(page, ("page.png",)),
     "neural_texture": Maker(partial(overview, "neural_texture", ()), ("neural_texture.png",)),
+    "texture": Maker(partial(overview, "texture", ()), ("texture.png",)),
     "smoke": Maker(partial(overview, "smoke", ("smoke.webp",)), ("smoke.png", "smoke.webp")),
     "silhouettes": Maker(silhouettes, ("silhouettes.png", "silhouettes.webp")),
     "cube": Maker(cube, ("cube.png",)),

@@ -11,7 +11,7 @@ from typing import Any
 
 import shaderad as sad
 from shaderad.functions.array_function import array_function
-from shaderad.functions.elements import conform
+from shaderad.functions.elements import as_array, conform
 from shaderad.ir.types import FLOAT, Matrix, Vector
 from shaderad.render.kernels.cameras import (
     orthographic_matrix,
@@ -43,6 +43,8 @@ def look_at(eye: Any, target: Any, up: Any = (0.0, 1.0, 0.0)) -> sad.Array:
 
     Differentiable in all.
     """
+    # Constants of the graph, not data that it captures: builds hold them.
+    up = tuple(map(as_array, up)) if isinstance(up, tuple) else up
     parts = {"eye": eye, "target": target, "up": up}
     return sad.map(view_matrix, *(conform(x, Vector(FLOAT, 3), name) for name, x in parts.items()))
 

@@ -205,7 +205,7 @@ class _LookUp:
         size = [sad.cast(size_array(n), float) for n in reversed(self.texels.extents)]
         if self._texture.cube:
             major = sad.max(sad.max(sad.abs(self.uv.x), sad.abs(self.uv.y)), sad.abs(self.uv.z))
-            scale: Any = 0.5 * size[0] / major
+            scale: Any = 0.5 * size[0] / sad.where(major > 0.0, major, 1.0)
         else:
             scale = size[0] if self._axes == 1 else self._place(*size)
         longer = sad.max(_squared(by_x * scale), _squared(by_y * scale))

@@ -262,6 +262,26 @@ def test_cubes_have_derivatives_by_texels_and_directions(device: sad.Device) -> 
     sad.gradcheck(lambda c, d: render.texture(c, d), cube, d)
 
 
+def test_a_direction_of_0_has_finite_derivatives(device: sad.Device) -> None:
+    # `interpolate` gives 0 where no triangle shows.
+    texels = sad.array(np.random.default_rng(7).uniform(size=(6, 4, 4)))
+    d = sad.array([[0, 0, 0], [0.3, 0.2, 1]], dtype=float3)
+
+    @sad.graph
+    def total(texels: sad.Array[float, 6, 4, 4], d: sad.Array[float3, 2]) -> sad.Array[float]:
+        values = render.texture(
+            render.Texture(texels, cube=True), d, footprint=(d, d), filter="trilinear"
+        )
+        return sad.sum(sad.where(sad.length(d) > 0.0, values, 0.0))
+
+    by_texels, by_d = sad.grad(total, argnums=(0, 1))(texels, d)
+    assert np.isclose(by_texels.numpy().sum(), 1.0)
+    assert np.isfinite(by_d.numpy()).all()
+    assert by_d.numpy().any()
+    found = render.texture(render.Texture(texels, cube=True), d).numpy()
+    assert np.isclose(found[0], texels.numpy()[0, 1:3, 1:3].mean())
+
+
 def test_halves_are_filtered_in_float(device: sad.Device) -> None:
     texels = np.random.default_rng(8).uniform(size=(5, 5, 3)).astype(np.float16)
     uv = sad.array(np.random.default_rng(9).uniform(size=(30, 2)), dtype=float2)

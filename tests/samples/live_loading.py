@@ -12,7 +12,12 @@ import pytest
 from tests.samples.loading import SAMPLES, module_of
 
 SHARED = ("live", "mesh_interpolation")
-GRAPHS = {"neural_texture": "texture", "silhouettes": "shape", "smoke": "fluid"}
+GRAPHS = {
+    "neural_texture": "texture",
+    "silhouettes": "shape",
+    "smoke": "fluid",
+    "texture": "planet",
+}
 
 
 @contextmanager

@@ -14,6 +14,9 @@ from tests.samples.live_loading import live_sample
 
 pytestmark = pytest.mark.gpu
 
+MIPS_GAIN, BLURRED = 3.0, 25.0
+"""dB of the texels: how much mips are good for, and what is found without them."""
+
 
 def test_a_texture_learns_a_picture(device: sad.Device) -> None:
     with live_sample("neural_texture") as texture:
@@ -90,12 +93,41 @@ def test_masks_alone_move_a_sphere_to_where_it_belongs(device: sad.Device) -> No
 
 
 @pytest.mark.slow
+def test_texels_are_found_better_with_mips(
+    device: sad.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with live_sample("texture") as sample:
+        monkeypatch.setattr(sample.planet, "PIXELS", 32)
+        scene = sample.on_device(sample.texels(32))
+        fits, _ = sample.fit(scene, 100)
+        with_mips, without = map(sample.psnr, sample.planet.errors(scene[0], fits))
+    assert with_mips > without + MIPS_GAIN
+    assert without > BLURRED
+
+
+def test_the_planet_has_no_seam() -> None:
+    with live_sample("texture") as sample:
+        positions, triangles = sample.sphere()
+    edges = np.concatenate([triangles[:, [0, 1]], triangles[:, [1, 2]], triangles[:, [2, 0]]])
+    forth, back = ({tuple(edge) for edge in one.tolist()} for one in (edges, edges[:, ::-1]))
+    assert forth == back
+    assert len(forth) == len(edges)
+    a, b, c = positions[triangles].swapaxes(0, 1)
+    assert (np.einsum("ij,ij->i", np.cross(b - a, c - a), a) > 0).all()
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "few", "files"),
     [
         ("neural_texture", ["--size", "24"], "target.png fit.png difference.png overview.png"),
         ("smoke", ["--size", "16"], "smoke.webp overview.png"),
         ("silhouettes", ["--size", "16", "--subdivisions", "1"], "overview.png fit.webp shape.ply"),
+        (
+            "texture",
+            ["--size", "8"],
+            "photo.png without_mips.png with_mips.png target.png overview.png",
+        ),
     ],
 )
 def test_pictures_and_a_curve_are_written(
@@ -109,7 +141,7 @@ def test_pictures_and_a_curve_are_written(
         assert picture.width >= 2 * picture.height
 
 
-@pytest.mark.parametrize("name", ["neural_texture", "silhouettes", "smoke"])
+@pytest.mark.parametrize("name", ["neural_texture", "silhouettes", "smoke", "texture"])
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [

@@ -1,4 +1,4 @@
-"""Pages of samples in Chromium: products, random numbers, convolutions and loops of one workgroup.
+"""Pages of samples in Chromium: products, random numbers, convolutions, loops, pictures.
 
 The driver that Chromium brings has no float atomics.
 """
@@ -49,9 +49,17 @@ def smoke_losses(sample: ModuleType) -> list[float]:
     return sample.fit(start, goal, STEPS)[1]
 
 
+def planet_losses(sample: ModuleType) -> list[float]:
+    return sample.fit(sample.on_device(sample.texels(16)), STEPS)[1]
+
+
 @pytest.mark.parametrize(
     ("name", "size", "losses"),
-    [("neural_texture", 24, texture_losses), ("smoke", 32, smoke_losses)],
+    [
+        ("neural_texture", 24, texture_losses),
+        ("smoke", 32, smoke_losses),
+        ("texture", 16, planet_losses),
+    ],
 )
 def test_the_page_fits_as_python_does(
     name: str, size: int, losses: Callable[[Any], list[float]], tmp_path: Path,

@@ -12,7 +12,8 @@ from __future__ import annotations
 import shaderad as sad
 from shaderad import float2, float4, int2, int3, int4
 
-CELL = 8
+CELL_BITS = 3
+CELL = 1 << CELL_BITS
 PAIR_COUNT = 4
 """Pairs of a triangle with cells."""
 LEVEL_COUNT = 16
@@ -104,16 +105,14 @@ def in_order(a: float4, b: float4, c: float4) -> int3:
 @sad.function
 def cells_of(box: Box, size: int2, nowhere: int) -> int4:
     """Up to four cells that cover `box`, on the finest level where so few do."""
-    edge, level_start = CELL, 0
+    shift, level_start = CELL_BITS, 0
     for _ in range(LEVEL_COUNT):
-        low, high = box.low // edge, box.high // edge
-        across = (size.x + edge - 1) // edge
-        if high.x - low.x <= 1 and high.y - low.y <= 1:
-            break
-        level_start += across * ((size.y + edge - 1) // edge)
-        edge *= 2
-    low, high = box.low // edge, box.high // edge
-    across = (size.x + edge - 1) // edge
+        spread = (box.high >> shift) - (box.low >> shift)
+        if spread.x > 1 or spread.y > 1:
+            level_start += (((size.x - 1) >> shift) + 1) * (((size.y - 1) >> shift) + 1)
+            shift += 1
+    low, high = box.low >> shift, box.high >> shift
+    across = ((size.x - 1) >> shift) + 1
     corner = level_start + low.y * across + low.x
     wide, tall = high.x > low.x, high.y > low.y
     return int4(
@@ -140,9 +139,10 @@ def bin_triangles(
     a, b, c = corners[view, t, 0], corners[view, t, 1], corners[view, t, 2]
     if may_show(a, b, c):
         box, pixels = Box(size, int2(-1)), float2(size)
-        box = reach_of_edge(a, b, pixels, box)
-        box = reach_of_edge(b, c, pixels, box)
-        box = reach_of_edge(c, a, pixels, box)
+        # One copy of the code: drivers that compile slowly take a minute over three.
+        for _ in range(3):
+            box = reach_of_edge(a, b, pixels, box)
+            a, b, c = b, c, a
         if box.low.x <= box.high.x and box.low.y <= box.high.y:
             first_cell = view * cell_count
             found = sad.min(first_cell + cells_of(box, size, nowhere), nowhere)

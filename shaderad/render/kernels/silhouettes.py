@@ -102,19 +102,18 @@ def outline_between(
         end = sad.min(ends.x, sad.min(ends.y, ends.z))
         if end == math.inf:
             return int2(-1)
-        corner, outline = 2, i.xy
-        if ends.x == end:
-            corner, outline = 0, i.yz
-        elif ends.y == end:
-            corner, outline = 1, i.zx
-        b, c = clip[view, outline.x], clip[view, outline.y]
+        corner = 0 if ends.x == end else (1 if ends.y == end else 2)
+        for _ in range(corner):
+            i, a, b, c = i.yzx, b, c, a
+        # The line leaves over the edge from b to c.
         mate = mates[3 * t + corner]
-        if mate < 0:
-            return outline if line.is_crossed(b, c, pixel) else int2(-1)
-        a = clip[view, i[corner]]
-        t, entry = mate // 3, mate % 3
-        if facing(a, b, c) * facing(clip[view, triangles[t][entry]], b, c) > 0.0:
-            return outline if line.is_crossed(b, c, pixel) else int2(-1)
+        is_outline = mate < 0
+        if mate >= 0:
+            t = int(sad.uint(mate) // sad.uint(3))
+            entry = mate - 3 * t
+            is_outline = side * facing(clip[view, triangles[t][entry]], b, c) > 0.0
+        if is_outline:
+            return i.yz if line.is_crossed(b, c, pixel) else int2(-1)
     return int2(-1)
 
 

@@ -26,7 +26,8 @@ def on_cube(d: float3) -> tuple[int, float2]:
         face, side, down, major = 2 if d.y >= 0.0 else 3, d.x, d.z, size.y
         if d.y < 0.0:
             down = -d.z
-    return face, 0.5 * float2(side, down) / major + 0.5
+    # No direction, as where no triangle shows, is the middle of a face: NaN would reach its texels.
+    return face, 0.5 * float2(side, down) / (major if major > 0.0 else 1.0) + 0.5
 
 
 @function
