@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 import shaderad as sad
 from shaderad import float2, float4
 
@@ -17,8 +15,10 @@ COARSEST = 4
 """Texels along an edge of the first level; each next one has twice as many."""
 SMOOTHEST = 0.08
 """The least roughness: mirrors show the lamp in a point, which no pixel meets."""
-RATE, DECAY = 0.06, 0.98
+RATE, DECAY = 0.12, 0.985
 """Learning rate of the first step, and what each next one keeps of it."""
+SLOWER = {"roughness": 0.5, "slope": 0.25}
+"""How fast these move in relation to colours: gloss says nothing before slopes are right."""
 ADAM = sad.optim.Adam(RATE, beta2=0.99)
 
 
@@ -41,10 +41,11 @@ def summed(levels: list[Any]) -> Any:
 @sad.graph
 def textures(pyramids: Any) -> dict[str, Any]:
     """The texels of a material."""
+    sums = {name: SLOWER.get(name, 1) * summed(levels) for name, levels in pyramids.items()}
     return {
-        "color": sad.sigmoid(summed(pyramids["color"])),
-        "roughness": SMOOTHEST + (1 - SMOOTHEST) * sad.sigmoid(summed(pyramids["roughness"])),
-        "slope": summed(pyramids["slope"]),
+        "color": sad.sigmoid(sums["color"]),
+        "roughness": SMOOTHEST + (1 - SMOOTHEST) * sad.sigmoid(sums["roughness"]),
+        "slope": sums["slope"],
     }
 
 

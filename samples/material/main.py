@@ -1,6 +1,6 @@
 """A material of three textures, fitted to photographs: base colour, roughness and slopes.
 
-    python samples/material/main.py [--out DIR] [--size 96] [--steps 100]
+    python samples/material/main.py [--out DIR] [--size 80] [--steps 150]
                                     [--runtime wgpu|slangpy]
 
 Writes into DIR a photograph that the fit never saw, of the first material, of the fitted one and of
@@ -25,55 +25,56 @@ import tiles
 from shaderad import float3
 
 HERE = Path(__file__).parent
-TEXELS = 64
+TEXELS = 128
 """Along an edge of each texture."""
-VIEWS = 32
+VIEWS = 48
 """Photographs that are fitted."""
 SAMPLES = 4
 """Places along an edge of a pixel of a photograph; the fit looks at one."""
-DISTANCE, FIELD = 2.0, 0.35
-"""From the camera to the middle of the plane, and the tangent of half its angle of view."""
+DISTANCE, CLOSE, WIDE = 2.0, 0.18, 0.35
+"""From a camera to where it looks, and tangents of half its angle of view."""
 LAMP_DISTANCE, POWER = 1.5, 8.0
+FORMATS = {"color": "rgba16float", "roughness": "r16float", "slope": "rg16float"}
+"""Halves: every device filters them."""
 TOLD = 10
 """Steps from one line of the output to the next."""
 SHOWN = 256
 """Pixels along an edge of each picture in the overview."""
 
 
-def shot(turn: float, height: float, lamp_turn: float, lamp_height: float) -> Any:
-    """A camera and a lamp that look at the middle of the plane, by angles in radians."""
+def away(turn: float, height: float) -> Any:
+    """A direction by angles in radians."""
+    return float3(np.cos(turn) * np.cos(height), np.sin(turn) * np.cos(height), np.sin(height))
 
-    def away(turn: float, height: float) -> Any:
-        return float3(np.cos(turn) * np.cos(height), np.sin(turn) * np.cos(height), np.sin(height))
 
-    forward = -away(turn, height)
-    right = sad.normalize(sad.cross(forward, float3(0, 0, 1)))
-    down = sad.cross(forward, right)
-    lamp = LAMP_DISTANCE * away(lamp_turn, lamp_height)
-    return shading.Shot(-DISTANCE * forward, FIELD * right, FIELD * down, forward, lamp, POWER)
+def shot(middle: Any, field: float, to_eye: Any, to_lamp: Any) -> Any:
+    """A camera and a lamp that look at `middle`, from two directions."""
+    right = sad.normalize(sad.cross(float3(0, 0, 1), to_eye))
+    down = sad.cross(right, to_eye)
+    eye, lamp = middle + DISTANCE * to_eye, middle + LAMP_DISTANCE * to_lamp
+    return shading.Shot(eye, field * right, field * down, -to_eye, lamp, POWER)
 
 
 def shots(count: int) -> Any:
     """Cameras all around, low and high, and lamps that they mostly face: gloss shows roughness."""
-    rng = np.random.default_rng(2)
-    turns = 2 * np.pi * np.arange(count) / count
-    lamps = turns + np.pi + rng.uniform(-1.2, 1.2, count)
-    heights = rng.uniform(0.6, 1.3, (2, count))
-    return sad.array(list(map(shot, turns, heights[0], lamps, heights[1])), shading.Shot)
+    rng, views = np.random.default_rng(2), []
+    for k in range(count):
+        middle, turn = float3(*rng.uniform(0, 1, 2), 0), 2 * np.pi * k / count
+        lamp_turn = turn + np.pi + rng.uniform(-1.8, 1.8)
+        heights = rng.uniform(0.7, 1.3, 2)
+        views.append(shot(middle, CLOSE, away(turn, heights[0]), away(lamp_turn, heights[1])))
+    return sad.array(views, shading.Shot)
 
 
 def unseen() -> Any:
-    """A low camera against the light, of which the fit gets no photograph."""
-    return sad.array([shot(-1.3, 0.6, 1.4, 0.8)], shading.Shot)
+    """A wider and lower view, of which the fit gets no photograph."""
+    return sad.array([shot(float3(0), WIDE, away(-1.3, 0.6), away(1.4, 0.8))], shading.Shot)
 
 
 def material(maps: Any) -> Any:
-    """The textures of texels, with their mips, in formats that every device filters."""
+    """The textures of texels, with their mips."""
     textures = {
-        name: sad.texture(texels, mips=True, format=format)
-        for (name, texels), format in zip(
-            maps.items(), ("rgba16float", "r16float", "rg16float"), strict=True
-        )
+        name: sad.texture(texels, mips=True, format=FORMATS[name]) for name, texels in maps.items()
     }
     return shading.Material(**textures, smooth=sad.sampler())
 
@@ -154,8 +155,8 @@ def run(out: Path, size: int, steps: int) -> None:
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--out", type=Path, default=HERE / "out", metavar="DIR")
-    parser.add_argument("--size", type=int, default=96, help="pixels along an edge")
-    parser.add_argument("--steps", type=int, default=100)
+    parser.add_argument("--size", type=int, default=80, help="pixels along an edge")
+    parser.add_argument("--steps", type=int, default=150)
     parser.add_argument("--runtime", choices=["wgpu", "slangpy"])
     given = parser.parse_args(arguments)
     if min(given.size, given.steps) < 1:

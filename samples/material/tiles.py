@@ -69,7 +69,7 @@ def textures(size: int) -> dict[str, Any]:
 
     count = 2 * ACROSS**2
     hue = GLAZES[rng.choice(len(GLAZES), count, p=SHARES)] * rng.uniform(0.75, 1.25, (count, 1))
-    worn = rng.uniform(0.18, 0.5, count)
+    worn = rng.uniform(0.22, 0.6, count)
     color = hue[number] * (1 + 0.18 * cloud + 0.5 * (0.25 - inside))[..., None]
     color = mixed(MORTAR * (1 + 0.15 * fine)[..., None], color, glazed[..., None])
     roughness = mixed(0.85 + 0.05 * fine, worn[number] + 0.05 * cloud, glazed)
