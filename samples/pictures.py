@@ -99,6 +99,7 @@ MAKERS: Mapping[str, Maker] = {
     "page": Maker(page, ("page.png",)),
     "neural_texture": Maker(partial(overview, "neural_texture", ()), ("neural_texture.png",)),
     "smoke": Maker(partial(overview, "smoke", ("smoke.webp",)), ("smoke.png", "smoke.webp")),
+    "material": Maker(partial(overview, "material", ()), ("material.png",)),
     **{name: Maker(partial(small, name), (f"{name}.png",)) for name in SMALL},
 }
 

@@ -33,13 +33,14 @@ SAMPLES = 4
 """Places along an edge of a pixel of a photograph; the fit looks at one."""
 DISTANCE, CLOSE, WIDE = 2.0, 0.18, 0.35
 """From a camera to where it looks, and tangents of half its angle of view."""
-LAMP_DISTANCE, POWER = 1.5, 8.0
+LAMP_DISTANCE, SIDEWAYS = 1.5, 1.8
+"""From a lamp to the same place, and how far it may turn from standing opposite, in radians."""
 FORMATS = {"color": "rgba16float", "roughness": "r16float", "slope": "rg16float"}
 """Halves: every device filters them."""
 TOLD = 10
 """Steps from one line of the output to the next."""
 SHOWN = 256
-"""Pixels along an edge of each picture in the overview."""
+"""Pixels along an edge of each picture that is written."""
 
 
 def away(turn: float, height: float) -> Any:
@@ -48,11 +49,11 @@ def away(turn: float, height: float) -> Any:
 
 
 def shot(middle: Any, field: float, to_eye: Any, to_lamp: Any) -> Any:
-    """A camera and a lamp that look at `middle`, from two directions."""
+    """A camera and a lamp that look at `middle`, by the directions to them."""
     right = sad.normalize(sad.cross(float3(0, 0, 1), to_eye))
     down = sad.cross(right, to_eye)
     eye, lamp = middle + DISTANCE * to_eye, middle + LAMP_DISTANCE * to_lamp
-    return shading.Shot(eye, field * right, field * down, -to_eye, lamp, POWER)
+    return shading.Shot(eye, field * right, field * down, -to_eye, lamp)
 
 
 def shots(count: int) -> Any:
@@ -60,7 +61,7 @@ def shots(count: int) -> Any:
     rng, views = np.random.default_rng(2), []
     for k in range(count):
         middle, turn = float3(*rng.uniform(0, 1, 2), 0), 2 * np.pi * k / count
-        lamp_turn = turn + np.pi + rng.uniform(-1.8, 1.8)
+        lamp_turn = turn + np.pi + rng.uniform(-SIDEWAYS, SIDEWAYS)
         heights = rng.uniform(0.7, 1.3, 2)
         views.append(shot(middle, CLOSE, away(turn, heights[0]), away(lamp_turn, heights[1])))
     return sad.array(views, shading.Shot)
@@ -146,7 +147,7 @@ def run(out: Path, size: int, steps: int) -> None:
     true, views = tiles.textures(TEXELS), shots(VIEWS)
     found, errors = fit(views, photographed(true, views, size), TEXELS, steps)
     rows = dict(zip(("start", "fit", "target"), [*found, true], strict=True))
-    seen = {name: photographed(maps, unseen(), size).numpy()[0] for name, maps in rows.items()}
+    seen = {name: photographed(maps, unseen(), SHOWN).numpy()[0] for name, maps in rows.items()}
     write(out, {name: pictures(maps, seen[name]) for name, maps in rows.items()}, errors)
     miss = float(np.mean((seen["fit"] - seen["target"]) ** 2))
     print(f"PSNR of a photograph that was not fitted {psnr(miss):.2f} dB")
@@ -155,7 +156,7 @@ def run(out: Path, size: int, steps: int) -> None:
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--out", type=Path, default=HERE / "out", metavar="DIR")
-    parser.add_argument("--size", type=int, default=80, help="pixels along an edge")
+    parser.add_argument("--size", type=int, default=80, help="pixels along an edge of a photograph")
     parser.add_argument("--steps", type=int, default=150)
     parser.add_argument("--runtime", choices=["wgpu", "slangpy"])
     given = parser.parse_args(arguments)

@@ -17,6 +17,8 @@ from shaderad import float2, float3, float4
 PI = 3.14159265
 FACING = 0.04
 """The share of light that a dielectric reflects where it falls on it straight."""
+POWER = 8.0
+"""What a lamp gives at a distance of 1."""
 SKY = 0.06
 """Light from everywhere, of which each place gives its base colour back."""
 
@@ -33,14 +35,13 @@ class Material:
 
 @sad.struct
 class Shot:
-    """A camera over the plane z = 0, by its axes, and the lamp."""
+    """A camera over the plane z = 0, by its place and axes, and the place of the lamp."""
 
     eye: float3
     right: float3
     down: float3
     forward: float3
     lamp: float3
-    power: float
 
 
 @sad.function
@@ -67,7 +68,7 @@ def reflected(base: float3, rough: float, normal: float3, light: float3, view: f
 
 @sad.function
 def seen(m: Material, shot: Shot, pixel: float2, step: float, size: int) -> float3:
-    """The light that comes through a pixel; `step` pixels are to the next place that is looked at."""
+    """The light that comes through a pixel, of which places `step` pixels apart are looked at."""
     place = ground(shot, pixel, size)
     dx = ground(shot, pixel + float2(step, 0.0), size) - place
     dy = ground(shot, pixel + float2(0.0, step), size) - place
@@ -76,7 +77,7 @@ def seen(m: Material, shot: Shot, pixel: float2, step: float, size: int) -> floa
     normal = sad.normalize(float3(-m.slope.sample_grad(m.smooth, place, dx, dy), 1.0))
     here = float3(place, 0.0)
     to_lamp, view = shot.lamp - here, sad.normalize(shot.eye - here)
-    strength = shot.power / sad.dot(to_lamp, to_lamp)
+    strength = POWER / sad.dot(to_lamp, to_lamp)
     lit = strength * reflected(base, rough, normal, sad.normalize(to_lamp), view)
     return lit + SKY * base
 

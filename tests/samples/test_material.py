@@ -15,27 +15,26 @@ from tests.samples.loading import SAMPLES
 
 pytestmark = pytest.mark.gpu
 
+KEPT = {"color": 0.05, "roughness": 0.8, "slope": 0.4}
+"""The most that is kept of a first error; few pixels show the gloss of a texel."""
 TARGETS = ("spirv", "hlsl", "wgsl", "metal")
 
 
 def test_a_material_is_found_by_its_photographs(device: sad.Device) -> None:
+    """All three textures, by how they look from elsewhere and by themselves."""
     with live_sample("material") as sample:
-        views = sample.shots(8)
-        true, start = (sample.arrays(x) for x in (sample.tiles.textures(32), sample.grey(32)))
-        wanted = sample.photographed(true, views, 24)
-        found, errors = sample.fit(start, views, wanted, 40)
-        photographs = [
-            sample.photographed(maps, sample.unseen(), 24).numpy() for maps in (start, found, true)
-        ]
-    assert errors[-1] < 0.1 * errors[0]
-    before, after = (np.square(x - photographs[2]).mean() for x in photographs[:2])
-    print(before, after)
-    for name, texels in found.items():
-        before, after = (
-            np.square(maps[name].numpy() - true[name].numpy()).mean() for maps in (start, found)
+        true, views = sample.tiles.textures(32), sample.shots(32)
+        (start, found), errors = sample.fit(views, sample.photographed(true, views, 20), 32, 60)
+        before, after, wanted = (
+            sample.photographed(maps, sample.unseen(), 32).numpy() for maps in (start, found, true)
         )
-        print(name, before, after, texels.shape)
-    assert 0
+    assert errors[-1] < 0.03 * errors[0]
+    assert np.square(after - wanted).mean() < 0.04 * np.square(before - wanted).mean()
+    for name, share in KEPT.items():
+        before, after, wanted = (np.asarray(maps[name]) for maps in (start, found, true))
+        if name == "color":  # alpha is not seen
+            before, after, wanted = (x[..., :3] for x in (before, after, wanted))
+        assert np.square(after - wanted).mean() < share * np.square(before - wanted).mean(), name
 
 
 def test_pictures_and_a_curve_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
