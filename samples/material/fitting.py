@@ -30,6 +30,7 @@ def even(size: int) -> dict[str, Any]:
 
 
 def summed(levels: list[Any]) -> Any:
+    """The sum of all levels at each texel of the last one."""
     total = levels[0]
     for level in levels[1:]:
         n = total.shape[0]

@@ -17,6 +17,7 @@ pytestmark = pytest.mark.gpu
 
 KEPT = {"color": 0.05, "roughness": 0.8, "slope": 0.4}
 """The most that is kept of a first error; few pixels show the gloss of a texel."""
+SHADING = SAMPLES / "material" / "shading.py"
 TARGETS = ("spirv", "hlsl", "wgsl", "metal")
 
 
@@ -49,6 +50,20 @@ def test_pictures_and_a_curve_are_written(tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.slow
 def test_the_material_is_built_for_every_target(tmp_path: Path) -> None:
-    sad.build(SAMPLES / "material" / "shading.py", tmp_path, targets=TARGETS)
-    names = {path.suffix for path in tmp_path.iterdir()}
-    assert {".spv", ".hlsl", ".wgsl", ".metal"} <= names
+    """With its gradients, and what is loaded gives the same ones."""
+    sad.build(SHADING, tmp_path, targets=TARGETS, require_backward=True)
+    loaded = sad.load(tmp_path)
+    with live_sample("material") as sample:
+        true, views = sample.material(sample.tiles.textures(16)), sample.shots(2)
+        wanted = np.full((2, 8, 8, 3), 0.3, np.float32)
+        call = {"dim": (2, 8, 8), "shapes": {"total": 1}}
+        pairs = [
+            sad.value_and_grad(error)(true, views, wanted, **call)
+            for error in (sample.shading.error, loaded.error)
+        ]
+    (value, live), (built_value, built) = pairs
+    assert float(built_value) == pytest.approx(float(value), rel=1e-5)
+    for name in KEPT:
+        texels = getattr(live, name).numpy()
+        found = getattr(built, name).numpy()
+        np.testing.assert_allclose(found, texels, rtol=1e-3, atol=1e-4 * np.abs(texels).max())
