@@ -35,7 +35,7 @@ def scales(points: int) -> tuple[Any, Any]:
     x, y = at, at[:, None]
     inside, number = np.zeros((points, points)), np.zeros((points, points), int)
     low = np.floor(2 * y).astype(int)
-    for row in (low - 1, low, low + 1):  # the last one that covers a point is seen
+    for row in (low, low + 1):  # the last one that covers a point is seen
         shift = 0.5 * (row % 2)
         column = np.floor(x - shift)
         distance = 0.5 - np.hypot(x - shift - column - 0.5, y - 0.5 * row)
