@@ -115,6 +115,7 @@ MAKERS: Mapping[str, Maker] = {
     "smoke": Maker(partial(overview, "smoke", ("smoke.webp",)), ("smoke.png", "smoke.webp")),
     "silhouettes": Maker(silhouettes, ("silhouettes.png", "silhouettes.webp")),
     "cube": Maker(cube, ("cube.png",)),
+    "material": Maker(partial(overview, "material", ()), ("material.png",)),
     **{name: Maker(partial(small, name), (f"{name}.png",)) for name in SMALL},
 }
 

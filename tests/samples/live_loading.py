@@ -1,4 +1,4 @@
-"""The samples with pages, whose scripts import one another by their short names."""
+"""The samples whose scripts import one another by their short names."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ def live_sample(name: str) -> Iterator[ModuleType]:
         try:
             yield module_of(SAMPLES / name / "main.py")
         finally:
-            short = {GRAPHS[name], "live", "chart", "pictures"}
+            own = {path.stem for path in (SAMPLES / name).glob("*.py")}
+            short = own | {"live", "chart", "pictures"}
             for module in short & (set(sys.modules) - before):
                 del sys.modules[module]
