@@ -7,7 +7,7 @@ plane to 1 at the far plane.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import shaderad as sad
 from shaderad.functions.array_function import array_function
@@ -44,7 +44,8 @@ def look_at(eye: Any, target: Any, up: Any = (0.0, 1.0, 0.0)) -> sad.Array:
     Differentiable in all.
     """
     # Constants of the graph, not data that it captures: builds hold them.
-    up = tuple(map(as_array, up)) if isinstance(up, tuple) else up
+    if isinstance(up, tuple):
+        up = tuple(map(as_array, cast("tuple[Any, ...]", up)))
     parts = {"eye": eye, "target": target, "up": up}
     return sad.map(view_matrix, *(conform(x, Vector(FLOAT, 3), name) for name, x in parts.items()))
 
