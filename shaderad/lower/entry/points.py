@@ -26,8 +26,9 @@ from shaderad.lower.bindings import (
 )
 from shaderad.lower.entry.scope import INDEX, EntryScope
 from shaderad.lower.prepare.strategy import Hoisted
-from shaderad.lower.write.arrays import SlangBuffer, extreme_fill, write_buffer
+from shaderad.lower.write.arrays import extreme_fill
 from shaderad.lower.write.module import Module
+from shaderad.lower.write.resources import SlangBuffer, write_buffer
 from shaderad.lower.write.tags import inner_extents
 from shaderad.lower.write.text import Piece
 

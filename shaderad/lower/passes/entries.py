@@ -28,8 +28,8 @@ from shaderad.lower.entry.points import (
     write_indices,
 )
 from shaderad.lower.entry.scope import INDEX, EntryScope
-from shaderad.lower.write.arrays import write_buffer
 from shaderad.lower.write.functions import FunctionWriter
+from shaderad.lower.write.resources import write_buffer
 from shaderad.lower.write.text import Piece
 from shaderad.rules import composing as c
 

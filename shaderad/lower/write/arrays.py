@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from shaderad.bodies.reaches import Reach
-from shaderad.compiler.artifact import Binding, BindingAccess, TextureView
+from shaderad.compiler.artifact import Binding
 from shaderad.diagnostics import error
 from shaderad.ir.nodes import Accumulate, Buffer
 from shaderad.ir.types import (
@@ -18,17 +18,22 @@ from shaderad.ir.types import (
     Access,
     Dimension,
     Kind,
-    Matrix,
     TextureType,
     Type,
-    Vector,
     byte_count,
     is_differentiable,
     scalars,
-    word_bytes,
 )
 from shaderad.ir.walk import statements
 from shaderad.lower.bindings import ROLES, Mode, Resource, Role, Word, WordKind
+from shaderad.lower.write.resources import (
+    SlangBuffer,
+    binding_of,
+    load_width,
+    read_buffer,
+    texture_type,
+    write_buffer,
+)
 from shaderad.lower.write.text import Piece, widened
 from shaderad.rules.nodes import primal_name
 
@@ -47,29 +52,6 @@ _EXTREME_FILL = {
 WORD_BYTES = 4
 SUMS_OF_SCRATCH = "Sums"
 """The type, in the tag of an array of scratch, by which threads add to it."""
-
-
-class SlangBuffer:
-    """The Slang types of bound buffers of words, and of samplers."""
-
-    READ = "StructuredBuffer<uint>"
-    READ_HALF = "StructuredBuffer<half>"
-    WRITE = "RWStructuredBuffer<uint>"
-    WRITE_HALF = "RWStructuredBuffer<half>"
-    FLOATS = "RWStructuredBuffer<Atomic<float>>"
-    WORDS = "RWStructuredBuffer<Atomic<uint>>"
-    GROUP = "groupshared uint"
-    SAMPLER = "SamplerState"
-
-
-_VIEWS = {
-    "Texture1D": TextureView.LINE,
-    "Texture2D": TextureView.PLANE,
-    "Texture2DArray": TextureView.PLANES,
-    "Texture3D": TextureView.VOLUME,
-    "TextureCube": TextureView.CUBE,
-}
-"""The Slang types of textures without their texels, and how hosts bind them."""
 
 
 @dataclass
@@ -432,7 +414,7 @@ class Arrays:
     def _declare(self, piece: Piece, name: str, slang_type: str) -> int:
         """Declares a buffer in the next slot, after the constant buffer's; returns the slot."""
         slot = self._module.variant.first_binding + 1 + len(self.bindings)
-        binding = _binding(slot, name, slang_type)
+        binding = binding_of(slot, name, slang_type)
         if name in self._filtered_names:
             binding = replace(binding, is_filtered=True)
         self._module.declare(piece, binding, f"{slang_type} {name}")
@@ -440,22 +422,6 @@ class Arrays:
         if "half" in slang_type:
             self._module.features.add("half")
         return slot
-
-
-def texture_type(t: TextureType) -> str:
-    """The Slang type by which texels of a texture are read one by one."""
-    name = "2DArray" if t.dimension is Dimension.CUBE else t.dimension.value
-    return f"Texture{name}<{t.element}>"
-
-
-def _binding(slot: int, name: str, slang_type: str) -> Binding:
-    if slang_type == SlangBuffer.SAMPLER:
-        return Binding(slot, name, BindingAccess.SAMPLER)
-    view = _VIEWS.get(slang_type.partition("<")[0])
-    if view is not None:
-        return Binding(slot, name, BindingAccess.TEXTURE, view)
-    is_written = slang_type.startswith("RW")
-    return Binding(slot, name, BindingAccess.WRITE if is_written else BindingAccess.READ)
 
 
 def scratch_role(access: Access, *, is_sum: bool) -> Role:
@@ -467,25 +433,6 @@ def scratch_role(access: Access, *, is_sum: bool) -> Role:
 
 def extreme_fill(b: Buffer) -> int:
     return _EXTREME_FILL[b.access, is_differentiable(b.type.element)]
-
-
-def read_buffer(t: Type) -> str:
-    """The buffer type for reads of parts of elements `t`."""
-    return SlangBuffer.READ_HALF if word_bytes(t) == 2 else SlangBuffer.READ
-
-
-def load_width(t: Type) -> int:
-    """The words of one load of an element `t`, as `read` of elements.slang and of structs loads."""
-    if isinstance(t, Matrix):
-        return load_width(Vector(t.element, t.column_count))
-    count = byte_count(t) // word_bytes(t)
-    is_pairs = isinstance(t, Vector) and t.element.kind is Kind.DOUBLE
-    return next(n for n in ((2, 1) if is_pairs else (4, 2, 1)) if count % n == 0)
-
-
-def write_buffer(t: Type) -> str:
-    """The buffer type for plain writes of elements `t`."""
-    return SlangBuffer.WRITE_HALF if word_bytes(t) == 2 else SlangBuffer.WRITE
 
 
 def _joinable(needs: list[_BoundArray]) -> bool:

@@ -21,7 +21,7 @@ from shaderad.ir.types import (
     leaves,
     word_bytes,
 )
-from shaderad.lower.write.arrays import load_width
+from shaderad.lower.write.resources import load_width
 from shaderad.lower.write.text import Piece, widened
 from shaderad.rules.composing import named_parts
 

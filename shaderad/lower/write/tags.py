@@ -22,7 +22,8 @@ from shaderad.ir.types import (
     word_bytes,
 )
 from shaderad.lower.bindings import ROLES, Mode, Role, Word, WordKind
-from shaderad.lower.write.arrays import SUMS_OF_SCRATCH, SlangBuffer, scratch_role
+from shaderad.lower.write.arrays import SUMS_OF_SCRATCH, scratch_role
+from shaderad.lower.write.resources import SlangBuffer
 from shaderad.lower.write.text import Piece
 
 if TYPE_CHECKING:
