@@ -287,3 +287,29 @@ def test_pointers_lead_to_what_they_lead_to_in_a_launch() -> None:
     written = golden_kernels.draw.debug(drawing, dim=2, thread=0)
     lengths = float(np.sum(np.linalg.norm(points[0], axis=1)))
     assert written["y"][0] == pytest.approx(2.0 + 5.0 + lengths, rel=1e-6)
+
+
+def test_textures_are_filtered_by_their_texels(device: sad.Device) -> None:
+    @sad.kernel
+    def looked_up(
+        i: sad.Index, t: sad.Texture2D[sad.float4], sky: sad.TextureCube[float], s: sad.Sampler,
+        uv: sad.In[sad.float2], out: sad.Out[sad.float4],
+    ):  # fmt: skip
+        h, w = t.shape(1)
+        base = t.sample(s, uv[i]) + t.load(sad.int2(i, 1)) * sky.sample(s, sad.float3(uv[i], 1.0))
+        steps = t.sample_grad(s, uv[i], sad.float2(0.3, 0.0), sad.float2(0.0, 0.2))
+        out[i] = base + t.sample_level(s, uv[i], 0.7) * float(h * w) + steps
+
+    rng = np.random.default_rng(0)
+    arguments = (
+        sad.texture(rng.integers(0, 255, (4, 8, 4), np.uint8), mips=True),
+        sad.texture(np.float32(rng.uniform(size=(6, 4, 4))), dimension="cube"),
+        sad.sampler(wrap="mirror"),
+        np.float32(rng.uniform(-1, 1, (3, 2))),
+    )
+    found = looked_up(*arguments).numpy()
+    for k in range(3):
+        written = looked_up.debug(*arguments, thread=k)["out"]
+        np.testing.assert_allclose(written[k], found[k], atol=0.05)
+    with pytest.raises(sad.ShapeError, match="SR0819"):
+        looked_up.debug(arguments[1], *arguments[1:], thread=0)

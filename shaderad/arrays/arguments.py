@@ -29,9 +29,11 @@ def bind_array(value: Any, t: types.BufferType, name: str, device: Device) -> Ar
         DeviceError: SR0650 for an array on another device.
     """
     if isinstance(t, types.TextureType):
-        return _texels_of(value, t, name, device)
+        check_same(bound_texture(value, t, name).device, device, name)
+        return value.texels
     if isinstance(t, types.SamplerType):
-        return _bound_sampler(value, name, device)
+        sampler = device.runtime.sampler(bound_sampler(value, name))
+        return Array(device, types.UINT, (), cast("Any", sampler))
     if isinstance(value, Array):
         bound = as_element(value, t.element, name)
         check_same(bound.device, device, name)
@@ -43,24 +45,26 @@ def bind_array(value: Any, t: types.BufferType, name: str, device: Device) -> Ar
     return bound
 
 
-def _texels_of(value: Any, t: types.TextureType, name: str, device: Device) -> Array:
-    """The texels of a texture, as an array that lies in it."""
-    if not isinstance(value, Texture):
-        raise error("SR0819", name=name, type=t, found=_described(value), make="sad.texture(image)")
-    texels = value.texels
-    if value.dimension != t.dimension.value.lower() or texels.element != t.element:
-        found = f"a {value.dimension} texture of `{texels.element}`"
-        raise error("SR0819", name=name, type=t, found=found, make="sad.texture(image)")
-    check_same(value.device, device, name)
-    return texels
+def bound_texture(value: Any, t: types.TextureType, name: str) -> Texture:
+    """The argument for a texture.
+
+    Raises:
+        ShapeError: SR0819 for anything else, or another dimension or number of channels.
+    """
+    found = _described(value)
+    if isinstance(value, Texture):
+        found = f"a {value.dimension} texture of `{value.texels.element}`"
+        if value.dimension == t.dimension.value.lower() and value.texels.element == t.element:
+            return value
+    raise error("SR0819", name=name, type=t, found=found, make="sad.texture(image)")
 
 
-def _bound_sampler(value: Any, name: str, device: Device) -> Array:
-    """A sampler, as an array that lies in it."""
-    if not isinstance(value, SamplerSettings):
-        raise error("SR0819", name=name, type=types.SAMPLER, found=_described(value),
-                    make='sad.sampler("linear")')  # fmt: skip
-    return Array(device, types.UINT, (), cast("Any", device.runtime.sampler(value)))
+def bound_sampler(value: Any, name: str) -> SamplerSettings:
+    """The argument for a sampler; raises SR0819 for anything else."""
+    if isinstance(value, SamplerSettings):
+        return value
+    raise error("SR0819", name=name, type=types.SAMPLER, found=_described(value),
+                make='sad.sampler("linear")')  # fmt: skip
 
 
 def _described(value: Any) -> str:

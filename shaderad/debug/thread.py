@@ -12,12 +12,13 @@ from typing import Any, cast
 
 import numpy as np
 
-from shaderad.arrays.arguments import at_path
+from shaderad.arrays.arguments import at_path, bound_sampler, bound_texture
 from shaderad.arrays.arrays import Array
 from shaderad.arrays.traced_sizes import normalised_shape
 from shaderad.arrays.trees import struct_fields
 from shaderad.bodies.outputs import axes_of_launch
 from shaderad.debug.bodies import Calls
+from shaderad.debug.textures import Body, TextureValue, texels_of
 from shaderad.debug.values import Classes, checked, copied, fitted, from_numpy, zero
 from shaderad.diagnostics import BoundsError, error
 from shaderad.execute.call import CallArguments, asked_shapes, bound_call, checked_dim, inferred_dim
@@ -63,10 +64,10 @@ def debug_kernel(
         else checked_dim(function.name, count, asked, function.def_span)
     )
     index = _thread_index(function, thread, dim)
-    binder = _ThreadBinder(signature_of(function).structs, call.options, dim)
+    calls = Calls()
+    binder = _ThreadBinder(signature_of(function).structs, call.options, dim, calls.body)
     position = [np.int32(i) for i in index]
     values = [binder.bind(p, call.given.get(p.name)) for p in function.signature.parameters]
-    calls = Calls()
     with np.errstate(all="ignore"):
         calls.body(function)(*position, *values)
     return {name: array.written() for name, array in binder.written.items()}
@@ -172,8 +173,11 @@ class _WrittenArray(_ReadArray):
 class _ThreadBinder:
     """Arguments of the call -> the values that the body's parameters hold."""
 
-    def __init__(self, classes: Classes, options: Mapping[str, Any], dim: tuple[int, ...]) -> None:
+    def __init__(
+        self, classes: Classes, options: Mapping[str, Any], dim: tuple[int, ...], body: Body
+    ) -> None:
         self._classes = classes
+        self._body = body
         self._shapes: Mapping[str, Any] = options.get("shapes") or {}
         self._bounds = options.get("bounds", "raise")
         self._dim = dim
@@ -191,6 +195,10 @@ class _ThreadBinder:
         return self._bound(argument, t, p.name)
 
     def _bound(self, value: Any, t: types.Type, name: str) -> Any:
+        if isinstance(t, types.TextureType):
+            return self._texture(value, t, name)
+        if isinstance(t, types.SamplerType):
+            return np.uint32(bound_sampler(value, name).word)
         if isinstance(t, types.Pointer):
             return self._array(value.target, types.BufferType(Access.IN, t.element), name)
         if isinstance(t, types.BufferType):
@@ -201,6 +209,15 @@ class _ThreadBinder:
             return self._classes[t](**parts)
         storage, _ = buffers.to_storage(_as_numpy(value), t, name)
         return from_numpy(buffers.to_host(storage, t), t, self._classes)
+
+    def _texture(self, value: Any, t: types.TextureType, name: str) -> TextureValue:
+        texture = bound_texture(value, t, name)
+        array = types.BufferType(Access.IN, t.element)
+        texels = self._array(texels_of(texture), array, name)
+        size = from_numpy(
+            np.array(texture.size, np.int32), types.Vector(types.INT, 4), self._classes
+        )
+        return TextureValue(texels, size, t, self._body)
 
     def _array(self, value: Any, t: types.BufferType, name: str) -> _ReadArray:
         """An array, or the elements behind a pointer; structs of pointers are bound when read."""

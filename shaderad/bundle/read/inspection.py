@@ -15,7 +15,7 @@ from typing import Literal
 from shaderad.bundle.format import plans
 from shaderad.bundle.format.description import BindingPlace, TargetEntry
 from shaderad.bundle.format.document import Manifest
-from shaderad.bundle.format.entries import GraphEntry, KernelArgument, KernelEntry
+from shaderad.bundle.format.entries import ARRAY, GraphEntry, KernelArgument, KernelEntry
 from shaderad.bundle.read.loaded_files import UnreadableError, read_plain
 from shaderad.bundle.read.loading import read_manifest
 
@@ -79,7 +79,8 @@ def _entry(folder: Path, entry: KernelEntry | GraphEntry) -> Iterator[Line]:
     for verb, arrays in (("takes", entry.inputs), ("gives", entry.outputs)):
         for array in arrays:
             shape = ", ".join(map(str, array.shape))
-            yield f"  {verb} {array.name}: {array.type}[{shape}]", "fact"
+            kind = "" if array.resource == ARRAY else f"{array.resource} of "
+            yield f"  {verb} {array.name}: {kind}{array.type}[{shape}]", "fact"
     for target, each in entry.targets.items():
         for program in each.programs:
             yield from _program(folder, target, program)
