@@ -129,8 +129,7 @@ class Array(ArrayOperators):
             self.settle()
         return self._offset
 
-    @property
-    def place(self) -> tuple[DeviceBuffer, int]:
+    def aligned(self) -> tuple[DeviceBuffer, int]:
         """Its buffer and offset as programs read it, or those of a new copy that is aligned."""
         if self._pending is not None:
             self.settle()

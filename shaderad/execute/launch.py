@@ -231,7 +231,7 @@ class Launch:
     def _fill_in(self, computed: Computed) -> None:
         for (role, name), content in computed:
             if role is Role.OUTPUT:
-                self.outputs[name].fill_in(*content.place)
+                self.outputs[name].fill_in(*content.aligned())
 
     def _dispatch(
         self,
@@ -248,7 +248,7 @@ class Launch:
                 mode, tuple(given), wanted, tuple(sums), with_results=with_results
             )
             derivatives = {**given, **sums} if sums else given
-            places = [self._array(key, derivatives).place for key in launch.plan.inputs]
+            places = [self._array(key, derivatives).aligned() for key in launch.plan.inputs]
             prepared = launch.scheduled.prepared(places, self.setting.sizes_key, self._sizes)
             # Arrays among the uniforms are inputs; no word asks for them.
             results = prepared.run(places, cast("Mapping[str, bytes]", self.uniforms))

@@ -251,7 +251,7 @@ class GraphRunner:
                 check_results(scheduled.schedule, sizes)
             return sizes
 
-        places = [one.place for one in inputs]
+        places = [one.aligned() for one in inputs]
         return scheduled.prepared(places, key, checked_sizes), places
 
     def plan(self, graph: Graph, sizes: Mapping[str, int]) -> Plan:
