@@ -67,8 +67,8 @@ _INSTEAD: dict[str, str] = {
         "sum in `sad.Add[float]`, or with `sad.sum` and `sad.scan` of arrays, which use the memory "
         "of groups"
     ),
-    "Texture2D SamplerState": (
-        "call `render.texture` on arrays, or take `sad.In[float3, 2]` and filter it in the kernel"
+    "SamplerState": (
+        "take `s: sad.Sampler`, which `sad.sampler` makes, beside `t: sad.Texture2D[float4]`"
     ),
     "template": "write `sad.Const[int]` for constants; arrays and structs need their types",
     "clip": "write `sad.clamp(x, low, high)`",
@@ -178,7 +178,7 @@ def _renamed_types() -> Iterator[tuple[str, str]]:
 
 LIBRARIES = {
     "Slang": "StructuredBuffer ConstantBuffer SV_DispatchThreadID InterlockedAdd InterlockedMin "
-    "groupshared GroupMemoryBarrierWithGroupSync Texture2D inout IDifferentiable diffPair "
+    "groupshared GroupMemoryBarrierWithGroupSync SamplerState inout IDifferentiable diffPair "
     "BackwardDerivative ForwardDerivative no_diff MaxIters ForceUnroll",
     "Warp": "tid launch func func_grad constant Tape atomic_add atomic_min atomic_max vec3 mat33 "
     "float32 float64 float16 int32 uint32 int64 zeros_like empty from_numpy from_torch "

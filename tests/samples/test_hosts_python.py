@@ -75,7 +75,7 @@ print([name for name in sys.modules if name.partition(".")[0] in ("shaderad", "s
 
 
 def test_a_wrong_number_fails(hosts_folder: Path, tmp_path: Path) -> None:
-    for folder in ("mesh", "mesh_data", "scan", "scan_data"):
+    for folder in ("mesh", "mesh_data", "scan", "scan_data", "texture", "texture_data"):
         (tmp_path / folder).symlink_to(hosts_folder / folder)
     wrong = tmp_path / "wrong"
     wrong.mkdir()

@@ -333,7 +333,8 @@ function layoutOf({ access, view, is_filtered: isFiltered }) {
 function boundAs({ access, view, name }, given) {
   if (access === "sampler" && given.sampler) return given.sampler;
   if (access === "texture" && given.texture) return given.seenAs(view);
-  if (given instanceof GPUBuffer) return { buffer: given };
+  const isBuffer = access !== "sampler" && access !== "texture" && !given.sampler && !given.texture;
+  if (isBuffer) return { buffer: given };
   throw new HostError(`${name} is a ${access}, and is given something else`);
 }
 
