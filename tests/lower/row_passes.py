@@ -76,7 +76,7 @@ def run(
         passes=StagedPasses(passes, numbers, x.shape),
     )
     schedule = schedule_of(step, programs, [*inputs.values()], [output])
-    places = [one.place for one in given.values()]
+    places = [one.aligned() for one in given.values()]
     scheduled = Scheduled(device, schedule, programs.stages)
     (found,) = scheduled.prepared(places, (), dict).run(places)
     return found.numpy()
