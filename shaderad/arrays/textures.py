@@ -20,7 +20,8 @@ from shaderad.runtime.textures import Dimension, Filter, SamplerSettings, Wrap
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from shaderad.runtime.textures import DeviceTexture, Extents
+    from shaderad.ir.types import Scalar
+    from shaderad.runtime.textures import DeviceTexture, Extents, TextureLayout
 
 __all__ = ["Texture", "sampler"]
 
@@ -35,6 +36,11 @@ class Mips(Protocol):
     def pulled(self, by_levels: Sequence[Array]) -> Array:
         """Gradients by all levels -> the gradient by level 0."""
         ...
+
+
+def texel_of(channels: int) -> Scalar | Vector:
+    """What kernels read of so many channels."""
+    return Vector(FLOAT, channels) if channels > 1 else FLOAT
 
 
 @api_class
@@ -57,8 +63,7 @@ class Texture:
         self.mips = mips
         layout = resource.layout
         count = sum(prod(layout.level_extents(k)) for k in range(layout.level_count))
-        channels = layout.format.channel_count
-        texel = Vector(FLOAT, channels) if channels > 1 else FLOAT
+        texel = texel_of(layout.format.channel_count)
         self.texels = Array(device, texel, (count,), cast("Any", resource))
 
     def copy(self) -> Texture:
@@ -74,14 +79,12 @@ class Texture:
         """A texture of the same form with other texels of level 0: floats of 32 bits, if this has
         such.
         """
-        runtime, levels = self.device.runtime, [texels]
+        levels = [texels]
         if self.mips is not None:
             first = array(texels, dtype=self.texels.element, device=self.device)
             levels = [level.numpy() for level in self.mips.levels(first)]
-        resource = runtime.create_texture(self.resource.layout)
-        for k, level in enumerate(levels):
-            runtime.write_texture(resource, k, np.ascontiguousarray(level, np.float32).data)
-        return Texture(self.device, resource, self.mips)
+        contents = [np.ascontiguousarray(level, np.float32) for level in levels]
+        return texture_of_levels(self.device, self.resource.layout, contents, self.mips)
 
     @property
     def dimension(self) -> Dimension:
@@ -184,6 +187,19 @@ class Texture:
         levels = f", levels={self.level_count}" if self.level_count > 1 else ""
         kind = f"{self.dimension!r}, {self.format!r}"
         return f"Texture({kind}, shape={self.shape}{levels}, device={where!r})"
+
+
+def texture_of_levels(
+    device: Device,
+    layout: TextureLayout,
+    contents: Sequence[np.ndarray[Any, Any]],
+    mips: Mips | None = None,
+) -> Texture:
+    """A texture with the content of each level, contiguous and in its format."""
+    resource = device.runtime.create_texture(layout)
+    for level, content in enumerate(contents):
+        device.runtime.write_texture(resource, level, content.data)
+    return Texture(device, resource, mips)
 
 
 @api_boundary

@@ -14,7 +14,7 @@ import numpy as np
 
 from shaderad.arrays.arrays import Array, array_called, on_host
 from shaderad.arrays.dtypes import shown_dtype
-from shaderad.arrays.textures import Texture
+from shaderad.arrays.textures import Texture, texel_of, texture_of_levels
 from shaderad.device.devices import Device, asked_device, current_device
 from shaderad.diagnostics import error
 from shaderad.diagnostics.tracebacks import api_boundary
@@ -98,14 +98,11 @@ def texture(
     if mips:
         layout = replace(layout, level_count=full_level_count(layout))
     contents = [_content(texels, layout, k) for k, texels in enumerate(levels)]
-    resource = device.runtime.create_texture(layout)
     if mips:
         # In an empty context: a function that is being traced does not trace it.
         contents += Context().run(_made, contents[0], layout, device)
-    for level, content in enumerate(contents):
-        device.runtime.write_texture(resource, level, content.data)
     made = MadeMips(layout.level_count, layout.is_cube) if mips else None
-    return Texture(device, resource, made)
+    return texture_of_levels(device, layout, contents, made)
 
 
 def _known(name: str, word: Any, known: Container[str]) -> Any:
@@ -201,10 +198,8 @@ def _made(content: AnyArray, layout: TextureLayout, device: Device) -> list[AnyA
     """The levels behind the first, made from it on the device, in floats."""
     values = read_by_shaders(content, layout.format).astype(FLOAT)
     count = layout.format.channel_count
-    element = types.Vector(types.FLOAT, count) if count > 1 else types.FLOAT
-    texels = array_called(
-        "image", values if count > 1 else values[..., 0], shown_dtype(element), device
-    )
+    shown = values if count > 1 else values[..., 0]
+    texels = array_called("image", shown, shown_dtype(texel_of(count)), device)
     levels = levels_of(texels, layout.level_count, is_cube=layout.is_cube)
     return [
         stored(level.reshape(*layout.level_shape(k), count), layout.format)
