@@ -269,7 +269,9 @@ def open_device(
     Args:
         runtime: ``"wgpu"``, ``"slangpy"``, or `None` for the best available; the environment
             variable `SHADERAD_DEVICE` chooses where `None` is given.
-        adapter: Part of an adapter's name, or its position among those of `sad.devices()`.
+        adapter: Part of an adapter's name, or its position among those of `sad.devices()`; or
+            ``"auto"``, by which the processes that a launcher such as `torchrun` starts on one
+            machine share its best adapters, each by its `LOCAL_RANK`.
         native: A `wgpu.GPUDevice` or `slangpy.Device` to use instead of opening one.
         limits: Fields of the capabilities to force down, such as ``{"storage_buffer_limit": 8}``.
 
@@ -278,7 +280,8 @@ def open_device(
 
     Raises:
         DeviceError: SR0601 to SR0603, where there is no such runtime or adapter; SR0622 in a
-            process that was forked off while a device was open.
+            process that was forked off while a device was open; SR0638 for a `LOCAL_RANK` that is
+            no number.
         MissingPackageError: SR0625, where the package of `runtime` is not installed.
     """
     opened = Device(open_runtime(runtime, adapter=adapter, native=native, limits=limits))

@@ -209,6 +209,12 @@ MESSAGES: dict[str, Message] = {
         help="install the CUDA toolkit; name its folder in CUDA_PATH, and that of `libnvrtc.so` in "
         "LD_LIBRARY_PATH. A Vulkan driver needs neither: `shaderad doctor` says how to install it",
     ),
+    "SR0638": _device(
+        '`adapter="auto"` chooses by {variable}, which is no number',
+        label="found {found}",
+        help="start the program by a launcher such as `torchrun`, which numbers its processes from "
+        "0, or leave {variable} unset",
+    ),
     "SR0650": _device(
         "{subject} lives on another device",
         label="it is on {found}, the call runs on {device}",

@@ -30,6 +30,9 @@ anywhere; slangpy also has CUDA. The module of a runtime is `NAME_runtime.py`.""
 
 DEVICE_VARIABLE = "SHADERAD_DEVICE"
 
+AUTO, RANK_VARIABLE = "auto", "LOCAL_RANK"
+"""The adapter that a process takes by its rank, which launchers such as `torchrun` number."""
+
 PREFERENCE: tuple[Kind, ...] = ("discrete", "integrated", "virtual", "unknown", "software")
 
 
@@ -69,14 +72,16 @@ def choose(runtime: str, adapters: Sequence[DeviceInfo], wanted: str | int | Non
     Args:
         runtime: The name of the runtime, for messages.
         adapters: All adapters of the runtime.
-        wanted: A position, a part of a summary in any case, or `None` for any adapter.
+        wanted: A position, a part of a summary in any case, `None` for any adapter, or `auto` to
+            share those like the best among the processes of this machine, by their ranks.
 
     Raises:
-        DeviceError: SR0602, if no adapter matches; SR0620, if `wanted` is of another type.
+        DeviceError: SR0602, if no adapter matches; SR0620, if `wanted` is of another type; SR0638,
+            if the rank is no number.
     """
     if wanted is not None and type(wanted) not in (int, str):
         raise error("SR0620", found=repr(wanted))
-    if wanted is None or wanted == "":
+    if wanted in (None, "", AUTO):
         matching = list(adapters)
     elif isinstance(wanted, int) or wanted.isdigit():
         matching = [info for info in adapters if info.index == int(wanted)]
@@ -89,7 +94,20 @@ def choose(runtime: str, adapters: Sequence[DeviceInfo], wanted: str | int | Non
             wanted="of any kind" if wanted is None else wanted,
             found="; ".join(info.summary for info in adapters) or "no adapter at all",
         )
-    return min(matching, key=lambda info: PREFERENCE.index(info.kind))
+    best = min(matching, key=lambda info: PREFERENCE.index(info.kind))
+    if wanted != AUTO:
+        return best
+    # An adapter is listed once for each API that it has.
+    alike = [info for info in matching if (info.kind, info.api) == (best.kind, best.api)]
+    return alike[_local_rank() % len(alike)]
+
+
+def _local_rank() -> int:
+    """The number of this process among those that were started together on this machine."""
+    text = os.environ.get(RANK_VARIABLE, "0")
+    if not text.isdecimal():
+        raise error("SR0638", variable=RANK_VARIABLE, found=text)
+    return int(text)
 
 
 def open_runtime(
@@ -104,12 +122,13 @@ def open_runtime(
     Args:
         name: `wgpu`, `slangpy`, or either with an adapter (`wgpu:0`, `slangpy:cuda`); by default
             the value of `SHADERAD_DEVICE`, or the best device.
-        adapter: The position or a part of the name; for slangpy also its API, such as `cuda`.
+        adapter: The position or a part of the name, for slangpy also its API, such as `cuda`; or
+            `auto`, see `choose`.
         native: A `wgpu.GPUDevice` or `slangpy.Device` to use instead; it is never closed.
         limits: Fields of `Capabilities` to lower, for portable builds and tests.
 
     Raises:
-        DeviceError: SR0601, SR0602, SR0603, SR0616, SR0620, SR0622, SR0625.
+        DeviceError: SR0601, SR0602, SR0603, SR0616, SR0620, SR0622, SR0625, SR0638.
     """
     check_process()
     prepare()
@@ -155,7 +174,7 @@ def _in_order(adapter: str | int | None) -> Sequence[str]:
     container may lack the part of the driver that is for Vulkan, and have a software driver.
     """
     first, *_ = names = list(RUNTIMES)
-    if adapter is not None or not has_nvidia_driver() or _has_gpu(first):
+    if adapter not in (None, AUTO) or not has_nvidia_driver() or _has_gpu(first):
         return names
     return sorted(names, key=lambda name: name == first)
 

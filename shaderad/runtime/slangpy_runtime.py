@@ -122,10 +122,12 @@ def list_devices() -> list[DeviceInfo]:
 
 def open_device(wanted: str | int | None, limits: Mapping[str, Any]) -> SlangpyRuntime:
     """Opens the adapter that matches `wanted`, which may name an API such as `cuda`."""
-    info = choose("slangpy", list_devices(), wanted)
-    same_api = spy.Device.enumerate_adapters(spy.DeviceType[info.api])
-    luid = next(a.luid for a in same_api if a.name == info.adapter)
-    return SlangpyRuntime(_create(info, luid), limits, owns_device=True)
+    adapters = list_devices()
+    info = choose("slangpy", adapters, wanted)
+    # By position: a machine may have several adapters of one name.
+    same_api = [one for one in adapters if one.api == info.api]
+    found = spy.Device.enumerate_adapters(spy.DeviceType[info.api])[same_api.index(info)]
+    return SlangpyRuntime(_create(info, found.luid), limits, owns_device=True)
 
 
 def wrap_device(device: Any, limits: Mapping[str, Any]) -> SlangpyRuntime:

@@ -104,6 +104,29 @@ def test_a_position_a_part_of_the_name_or_the_best_is_chosen(
     assert choose("wgpu", FOUND, wanted).index == index
 
 
+@pytest.mark.parametrize(("rank", "index"), [(None, 2), ("0", 2), ("1", 3), ("2", 2), ("7", 3)])
+def test_processes_of_a_machine_share_its_best_adapters(
+    rank: str | None, index: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("LOCAL_RANK", raising=False)
+    if rank is not None:
+        monkeypatch.setenv("LOCAL_RANK", rank)
+    assert choose("wgpu", FOUND, "auto").index == index
+
+
+def test_adapters_are_shared_within_one_api(monkeypatch: pytest.MonkeyPatch) -> None:
+    twice = [device(0, "H100", "unknown"), device(1, "H100", "unknown", "cuda")]
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    assert choose("slangpy", twice, "auto").index == 0
+
+
+def test_a_rank_that_is_no_number_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCAL_RANK", "first")
+    with pytest.raises(DeviceError, match="LOCAL_RANK") as caught:
+        choose("wgpu", FOUND, "auto")
+    assert caught.value.code == "SR0638"
+
+
 @pytest.mark.parametrize("wanted", [9, "9", "voodoo"])
 def test_what_is_not_there_is_refused_with_the_list_of_what_is(wanted: str | int) -> None:
     with pytest.raises(DeviceError, match="3: GeForce") as caught:
