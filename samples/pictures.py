@@ -116,6 +116,7 @@ MAKERS: Mapping[str, Maker] = {
     "silhouettes": Maker(silhouettes, ("silhouettes.png", "silhouettes.webp")),
     "cube": Maker(cube, ("cube.png",)),
     "material": Maker(partial(overview, "material", ()), ("material.png",)),
+    "distributed": Maker(partial(overview, "distributed", ()), ("distributed.png",)),
     **{name: Maker(partial(small, name), (f"{name}.png",)) for name in SMALL},
 }
 
