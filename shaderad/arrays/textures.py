@@ -39,7 +39,7 @@ class Mips(Protocol):
 
 
 def texel_of(channels: int) -> Scalar | Vector:
-    """What kernels read of so many channels."""
+    """The type of a texel with so many channels, as kernels read it."""
     return Vector(FLOAT, channels) if channels > 1 else FLOAT
 
 

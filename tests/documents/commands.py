@@ -69,6 +69,12 @@ def _python(arguments: list[str], folder: Path) -> str:
     return printed.getvalue()
 
 
+def _torchrun(arguments: list[str], folder: Path) -> str:
+    (script,) = [k for k, word in enumerate(arguments) if word.endswith(".py")]
+    assert (ROOT / arguments[script]).exists()
+    return _python(arguments[script:], folder)
+
+
 def _scripts_run(arguments: list[str], _: Path) -> str:
     assert f"\n{arguments[0]})" in (ROOT / "scripts/run").read_text(encoding="utf-8")
     return ""
@@ -92,6 +98,7 @@ def _apt_get(arguments: list[str], _: Path) -> str:
 _COMMANDS: dict[str, Callable[[list[str], Path], str]] = {
     "shaderad": _shaderad,
     "python": _python,
+    "torchrun": _torchrun,
     "scripts/run": _scripts_run,
     "pip": _pip,
     "apt-get": _apt_get,

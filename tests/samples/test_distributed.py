@@ -36,7 +36,7 @@ def launched(count: int, *command: Any, restarts: int = 0) -> subprocess.Popen[s
 
 
 def ended(process: subprocess.Popen[str], code: int) -> str:
-    """What the processes printed until they ended, with this code."""
+    """The output of the processes, which have to end with this code."""
     told, _ = process.communicate(timeout=SECONDS)
     assert process.returncode == code, told
     return told
