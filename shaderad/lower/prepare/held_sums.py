@@ -1,0 +1,43 @@
+"""Which gradients a thread sums for several indices before it adds to memory.
+
+Where threads run in turn, each takes many indices, and adjacent ones often add to the same
+elements: see shaders/held_sums.slang.
+"""
+
+from __future__ import annotations
+
+from shaderad.ir.nodes import AccumulateGradient, Expr, Stmt
+from shaderad.ir.types import Kind, Scalar, Vector, scalars
+from shaderad.lower.prepare.traffic import count
+from shaderad.rules.nodes import Adjoint
+
+_MOST = 8
+"""Additions of an index, at most: those of a lookup in three dimensions."""
+_USUAL = 4
+"""Additions of an index where their number depends on data."""
+
+
+def is_whole(s: AccumulateGradient) -> bool:
+    """True for additions to whole elements of floats."""
+    t = s.value.type
+    is_vector = isinstance(t, Scalar | Vector) and {k.kind for k in scalars(t)} == {Kind.FLOAT}
+    return is_vector and not s.path
+
+
+def held_count(adjoint: Adjoint, buffer: str) -> int:
+    """How many elements of a gradient a thread holds; 0 for additions that memory gets at once.
+
+    Those of an index, and one more: whatever way the next index goes, what it does not add to any
+    more goes to memory before what it still adds to.
+    """
+
+    def added(node: Expr | Stmt) -> int:
+        is_it = isinstance(node, AccumulateGradient) and node.buffer == buffer
+        return int(is_it and is_whole(node))
+
+    number = count(adjoint.body, added)
+    if number is None:
+        return _USUAL + 1
+    if number < 2:
+        return number
+    return number + 1 if number <= _MOST else 0
