@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from shaderad.ir.nodes import AccumulateGradient, Expr, Stmt
 from shaderad.ir.types import Kind, Scalar, Vector, scalars
-from shaderad.lower.prepare.traffic import count
+from shaderad.lower.prepare.traffic import cost_of
 from shaderad.rules.nodes import Adjoint
 
 _MOST = 8
@@ -35,7 +35,7 @@ def held_count(adjoint: Adjoint, buffer: str) -> int:
         is_it = isinstance(node, AccumulateGradient) and node.buffer == buffer
         return int(is_it and is_whole(node))
 
-    number = count(adjoint.body, added)
+    number = cost_of(adjoint.body, added)
     if number is None:
         return _USUAL + 1
     if number < 2:

@@ -47,9 +47,9 @@ def traffic_of(kernel: nodes.Kernel, mode: Mode, variant: Variant) -> Traffic | 
 def _primal(kernel: nodes.Kernel, resolved: Resolved) -> Traffic:
     own = sum(byte_count(kernel.buffer(name).type.element) for name in resolved.own)
     return Traffic(
-        read_bytes=count(resolved.body, _loaded),
-        written_bytes=_added(own, count(resolved.body, _stored)),
-        atomics=count(resolved.body, _accumulated),
+        read_bytes=cost_of(resolved.body, _loaded),
+        written_bytes=_added(own, cost_of(resolved.body, _stored)),
+        atomics=cost_of(resolved.body, _accumulated),
         group_atomics=sum(_words(s.type) for s in resolved.sums),
     )
 
@@ -81,9 +81,9 @@ def _backward(
     hoisted = [h.buffer for h in strategies.uniform]
     uniforms = [u.type for u in kernel.uniforms if u.name in variant.wanted]
     return Traffic(
-        read_bytes=_added(cotangents + sum(map(byte_count, exclusive)), count(body, read)),
+        read_bytes=_added(cotangents + sum(map(byte_count, exclusive)), cost_of(body, read)),
         written_bytes=sum(map(byte_count, exclusive)),
-        atomics=count(body, added) if is_known else None,
+        atomics=cost_of(body, added) if is_known else None,
         group_atomics=sum(_words(kernel.buffer(name).type.element) for name in hoisted)
         + sum(map(_words, uniforms)),
     )
@@ -123,7 +123,7 @@ def _either(left: Count, right: Count) -> Count:
     return left if left == right else None
 
 
-def count(body: Iterable[nodes.Stmt], cost: Cost) -> Count:
+def cost_of(body: Iterable[nodes.Stmt], cost: Cost) -> Count:
     """The cost of one run of a body."""
     total: Count = 0
     may_end = False
@@ -137,7 +137,7 @@ def count(body: Iterable[nodes.Stmt], cost: Cost) -> Count:
 
 
 def _statement(s: nodes.Stmt, cost: Cost) -> Count:
-    inside = [count(block, cost) for block in blocks(s)]
+    inside = [cost_of(block, cost) for block in blocks(s)]
     direct = _added(cost(s), *(_expression(e, cost) for e in children(s)))
     if isinstance(s, nodes.If):
         return _added(direct, _either(*inside))
@@ -156,5 +156,5 @@ def _expression(e: nodes.Expr, cost: Cost) -> Count:
         return _added(_expression(e.condition, cost), branches)
     if isinstance(e, nodes.Logical):
         return _added(_expression(e.left, cost), _either(_expression(e.right, cost), 0))
-    inside = count(e.function.body, cost) if isinstance(e, nodes.Call) else 0
+    inside = cost_of(e.function.body, cost) if isinstance(e, nodes.Call) else 0
     return _added(cost(e), inside, *(_expression(child, cost) for child in children(e)))
