@@ -162,8 +162,9 @@ class _Planner:
     def _place_step(self, node: Node, more: Iterable[Value] = ()) -> None:
         """Places the step of `node`, which also reads `more`."""
         needed = (*node.operands, *more)
-        if isinstance(node, arrays.KernelCall):
-            self._calls.setdefault(call_key(node, node.operands), node)
+        call = self._call_by_pull.get(node, node)
+        if isinstance(call, arrays.KernelCall):
+            self._calls.setdefault(call_key(call, call.operands), call)
         if isinstance(node, arrays.KernelPull | arrays.KernelPush) and needs_primal(node):
             # The thread that attained a minimum is found by its value; only the primal prints.
             needed = (*needed, *self._primal_of(node).results)
