@@ -34,7 +34,7 @@ from shaderad.lower.entry.points import (
 )
 from shaderad.lower.entry.scope import EntryScope
 from shaderad.lower.prepare import refusals
-from shaderad.lower.prepare.held_sums import held_count
+from shaderad.lower.prepare.held_sums import held_count, may_hold
 from shaderad.lower.prepare.known import folded_names, folded_parameters
 from shaderad.lower.prepare.strategy import NOTHING_HOISTED, choose
 from shaderad.lower.prepare.watches import Watch
@@ -168,7 +168,7 @@ def _write(module: Module, resolved: Resolved, around: EntryWriter) -> Lowered:
         variant = module.variant
         if around is KERNEL_ENTRY and variant.adds_together:
             module.uniform_additions = _uniform_additions(module, adjoint)
-        if around is KERNEL_ENTRY and not (variant.is_parallel or variant.is_one_group):
+        if around is KERNEL_ENTRY and may_hold(variant):
             module.held_counts = _held_counts(module, adjoint)
         name, body_text = module.function(adjoint), None
     entry = EntryScope(module, resolved, name, around.own_uniforms)

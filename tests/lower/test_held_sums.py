@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -57,11 +58,11 @@ def in_part(i: sad.Index, w: sad.In[float4], k: sad.In[int], y: sad.Out[float]):
 WIDTHS = {picked: 4, blended: 2}
 
 
-def held(kernel: KernelFunction, *, is_parallel: bool = False) -> list[str]:
+def held(kernel: KernelFunction, **device: Any) -> list[str]:
     """The types of the sums that threads hold."""
     ir = kernel.specialise({})
     floats = frozenset(b.name for b in ir.buffers if is_differentiable(b.type.element))
-    variant = Variant(wanted=floats - {"y"}, is_parallel=is_parallel)
+    variant = Variant(wanted=floats - {"y"}, **{"is_parallel": False, **device})
     (lowered,) = lower_kernel(ir, Mode.BACKWARD, variant)
     return re.findall(r"static HeldSums<(.*?)> ", lowered.program.slang)
 
@@ -82,8 +83,9 @@ def test_threads_hold_what_an_index_adds_to_and_one_more(
     assert held(kernel) == sums
 
 
-def test_threads_that_run_at_once_hold_nothing() -> None:
+def test_other_devices_hold_nothing() -> None:
     assert held(blended, is_parallel=True) == []
+    assert held(blended, atomics="exchange") == []
 
 
 def places(order: str) -> np.ndarray:

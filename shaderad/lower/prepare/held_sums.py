@@ -1,13 +1,15 @@
 """Which gradients a thread sums for several indices before it adds to memory.
 
 Where threads run in turn, each takes many indices, and adjacent ones often add to the same
-elements: see shaders/held_sums.slang.
+elements: see shaders/held_sums.slang. Where atomic adds of floats are loops, to hold sums costs as
+much as it saves (measured on SwiftShader).
 """
 
 from __future__ import annotations
 
 from shaderad.ir.nodes import AccumulateGradient, Expr, Stmt
 from shaderad.ir.types import Kind, Scalar, Vector, scalars
+from shaderad.lower.bindings import Variant
 from shaderad.lower.prepare.traffic import cost_of
 from shaderad.rules.nodes import Adjoint
 
@@ -15,6 +17,12 @@ _MOST = 8
 """Additions of an index, at most: those of a lookup in three dimensions."""
 _USUAL = 4
 """Additions of an index where their number depends on data."""
+
+
+def may_hold(variant: Variant) -> bool:
+    """True if it pays on the device that threads hold sums."""
+    is_in_turn = not (variant.is_parallel or variant.is_one_group)
+    return is_in_turn and variant.atomics == "native"
 
 
 def is_whole(s: AccumulateGradient) -> bool:
