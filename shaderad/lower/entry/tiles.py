@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 from shaderad.lower.bindings import WordKind
@@ -42,7 +42,7 @@ def _extents(entry: EntryScope) -> list[str]:
 
 
 @contextmanager
-def tile_loop(entry: EntryScope, count: str, *, has_sums: bool) -> Iterator[None]:
+def tile_loop(entry: EntryScope, count: str, *, has_sums: bool) -> Generator[None]:
     """The loop of a thread over its part of the tile of its group, around what it does.
 
     If groups sum inside the loop, all threads make every iteration: threads past the end repeat the
@@ -80,7 +80,7 @@ def tile_loop(entry: EntryScope, count: str, *, has_sums: bool) -> Iterator[None
 
 
 @contextmanager
-def _together(entry: EntryScope, first: str, end: str, *, has_sums: bool) -> Iterator[None]:
+def _together(entry: EntryScope, first: str, end: str, *, has_sums: bool) -> Generator[None]:
     piece, start = entry.piece, entry.names.make("start")
     piece.open(f"for (uint {start} = {first}; {start} < {end}; {start} += groupSize)")
     piece.add(
@@ -97,7 +97,7 @@ def _together(entry: EntryScope, first: str, end: str, *, has_sums: bool) -> Ite
 
 
 @contextmanager
-def _stepping(entry: EntryScope, first: str, end: str, step: str) -> Iterator[None]:
+def _stepping(entry: EntryScope, first: str, end: str, step: str) -> Generator[None]:
     """A loop by equal steps. Of several axes, only the first indices come from divisions."""
     piece, names = entry.piece, entry.kernel.index_names
     if len(names) < 2:

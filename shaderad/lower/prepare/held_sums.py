@@ -39,8 +39,8 @@ def held_count(adjoint: Adjoint, buffer: str) -> int:
     """
 
     def added(node: Expr | Stmt) -> int:
-        is_it = isinstance(node, AccumulateGradient) and node.buffer == buffer
-        return int(is_it and is_whole(node))
+        is_addition = isinstance(node, AccumulateGradient)
+        return int(is_addition and node.buffer == buffer and is_whole(node))
 
     number = cost_of(adjoint.body, added)
     if number is None:
