@@ -15,6 +15,7 @@ from shaderad.ir.types import Access
 from shaderad.lower.bindings import Mode, Role
 from shaderad.lower.passes.entries import result_name
 from shaderad.lower.passes.rows import INIT, RESULT, lower_reduce, lower_scan
+from shaderad.plan.joined_calls import launch_shaped
 from shaderad.plan.reductions import ReduceFields
 from shaderad.plan.steps import (
     CallKernel,
@@ -194,20 +195,20 @@ def call_step(step: CallKernel) -> KernelStep:
         values |= {
             (made, name): value for name, value in zip(node.wanted, node.results, strict=True)
         }
+        values |= {
+            (Role.OUTPUT, name): value
+            for (name, _), value in zip(call.written, step.stored, strict=False)
+        }
         primal = step.reads[count + len(node.given) :]
         values |= {
             (Role.RESULT, name): value for name, value in zip(step.results, primal, strict=True)
         }
     shapes = {n: v.shape for n, v in zip(call.names, call.operands, strict=True)}
     shapes |= {name: t.shape for name, t in call.written}
-    own = frozenset(
-        name for name, t in call.written
-        if buffers[name].access is Access.OUT and t.shape == call.dim
-    )  # fmt: skip
     is_one = mode is not Mode.PRIMAL and all(extent == 1 for extent in call.dim)
     choice = Choice(
-        mode, call.bounds, call.checks, own, uniforms, wanted,
-        natural=step.natural, is_one_thread=is_one,
+        mode, call.bounds, call.checks, launch_shaped(call), uniforms, wanted,
+        natural=step.natural, with_results=bool(step.stored), is_one_thread=is_one,
     )  # fmt: skip
     return KernelStep(call.kernel, choice, call.dim, values, shapes)
 

@@ -34,6 +34,7 @@ from shaderad.lower.entry.points import (
 )
 from shaderad.lower.entry.scope import EntryScope
 from shaderad.lower.prepare import refusals
+from shaderad.lower.prepare.held_sums import held_count, may_hold
 from shaderad.lower.prepare.known import folded_names, folded_parameters
 from shaderad.lower.prepare.strategy import NOTHING_HOISTED, choose
 from shaderad.lower.prepare.watches import Watch
@@ -164,8 +165,11 @@ def _write(module: Module, resolved: Resolved, around: EntryWriter) -> Lowered:
     if adjoint is None:
         body_text: Piece | None = _write_body(module, resolved, name, around.own_uniforms)
     else:
-        if around is KERNEL_ENTRY and module.variant.adds_together:
+        variant = module.variant
+        if around is KERNEL_ENTRY and variant.adds_together:
             module.uniform_additions = _uniform_additions(module, adjoint)
+        if around is KERNEL_ENTRY and may_hold(variant):
+            module.held_counts = _held_counts(module, adjoint)
         name, body_text = module.function(adjoint), None
     entry = EntryScope(module, resolved, name, around.own_uniforms)
     around.note_needs(entry)
@@ -228,6 +232,13 @@ def _uniform_additions(module: Module, adjoint: Adjoint) -> list[AccumulateGradi
     inputs = frozenset(b.name for b in module.kernel.buffers if b.access is Access.IN)
     additions = uniform_additions(adjoint, uniform, inputs)
     return [s for s in additions if module.is_wanted(s.buffer)]
+
+
+def _held_counts(module: Module, adjoint: Adjoint) -> dict[str, int]:
+    # A custom derivative may store to what a pointer leads to: the order of additions matters.
+    names = [b.name for b in module.kernel.buffers if not b.is_pointed and module.is_wanted(b.name)]
+    counts = {name: held_count(adjoint, name) for name in names}
+    return {name: count for name, count in counts.items() if count}
 
 
 def _write_body(

@@ -98,7 +98,7 @@ class _Text:
             case RunTiles(tiles=work):
                 return f"sum over tiles {self._shape(work.dim)}"
             case CallKernel(call=call):
-                mode = _MODES[type(step.node)]
+                mode = f"{' and' if step.stored else ''}{_MODES[type(step.node)]}"
                 return f"kernel {call.kernel.name}{mode} over {self._shape(call.dim)}"
             case Repeat():
                 return f"loop of {self._size(step.node.count)} iterations"

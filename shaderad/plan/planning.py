@@ -14,13 +14,20 @@ from dataclasses import dataclass, replace
 from shaderad.diagnostics import error
 from shaderad.ir import arrays, sizes
 from shaderad.ir.arrays import Graph, Node, Value
-from shaderad.ir.prints import printing_kernels, prints, silent
+from shaderad.ir.prints import printing_kernels, prints
 from shaderad.ir.sizes import Shape
-from shaderad.ir.types import Access, byte_count, is_differentiable
+from shaderad.ir.types import byte_count
 from shaderad.plan import scatters, sorting
 from shaderad.plan.elements import base_of
 from shaderad.plan.epilogues import epilogue_of, followers, fused_onto_passes, with_epilogues
 from shaderad.plan.groups import group_loop
+from shaderad.plan.joined_calls import (
+    call_key,
+    extremes_of,
+    in_order,
+    joined_calls,
+    needs_primal,
+)
 from shaderad.plan.kernels import PlanKernel, cluster
 from shaderad.plan.loops import loop_kernels, repeat, repeat_while
 from shaderad.plan.reductions import ReduceFields, Reduction, has_neutral
@@ -36,7 +43,6 @@ from shaderad.plan.steps import CallKernel, Epilogue, Plan, RunKernel, RunPass, 
 from shaderad.plan.storage import is_fused_node, stored_values
 from shaderad.plan.tiles import has_tiles, tiles_of
 from shaderad.rules.arrays import building as b
-from shaderad.rules.nodes import PushedKernel
 
 PORTABLE_BUFFER_LIMIT = 8
 """Storage buffers that a kernel can bind on every WebGPU device."""
@@ -97,9 +103,11 @@ class _Planner:
         self._groups: dict[tuple[Shape, int], list[Value]] = {}
         self._ordered: list[tuple[int, _Work]] = []
         self._calls: dict[Hashable, arrays.KernelCall] = {}
+        self._joined = joined_calls(graph, self._buffer_limit)
+        self._call_by_pull = {pull: call for call, pull in self._joined.items()}
 
     def run(self) -> Plan:
-        for node in self._graph.nodes:
+        for node in in_order(self._graph, self._joined):
             if node.results[0] in self._total_of:
                 self._place_epilogue(node)
             elif is_fused_node(node):
@@ -154,20 +162,26 @@ class _Planner:
     def _place_step(self, node: Node, more: Iterable[Value] = ()) -> None:
         """Places the step of `node`, which also reads `more`."""
         needed = (*node.operands, *more)
-        if isinstance(node, arrays.KernelCall):
-            self._calls.setdefault(_call_key(node, node.operands), node)
-        if isinstance(node, arrays.KernelPull | arrays.KernelPush) and _needs_primal(node):
+        call = self._call_by_pull.get(node, node)
+        if isinstance(call, arrays.KernelCall):
+            self._calls.setdefault(call_key(call, call.operands), call)
+        if isinstance(node, arrays.KernelPull | arrays.KernelPush) and needs_primal(node):
             # The thread that attained a minimum is found by its value; only the primal prints.
             needed = (*needed, *self._primal_of(node).results)
         level = max((self._level(v).anywhere for v in needed), default=0)
         self._ordered.append((level, node))
         after = _Level(level + 1, level + 1)
-        self._levels.update(dict.fromkeys(node.results, after))
+        self._levels.update(dict.fromkeys((*node.results, *self._stored_with(node)), after))
+
+    def _stored_with(self, node: Node) -> tuple[Value, ...]:
+        """The results of the call that a pullback stores."""
+        call = self._call_by_pull.get(node)
+        return () if call is None else call.results
 
     def _primal_of(self, node: arrays.KernelPull | arrays.KernelPush) -> arrays.KernelCall:
         """The call that `node` differentiates; added to the plan if the graph does not have it."""
         operands = node.operands[: len(node.call.operands)]
-        key = _call_key(node.call, operands)
+        key = call_key(node.call, operands)
         if key not in self._calls:
             self._place_step(replace(node.call, operands=operands))
         return self._calls[key]
@@ -334,7 +348,7 @@ class _Planner:
             return CallKernel(node, reads)
         names = extremes_of(node)
         if not names:
-            return CallKernel(node, reads)
+            return CallKernel(node, reads, stored=self._stored_with(node))
         call = self._primal_of(node)
         by_name = dict(zip((n for n, _ in call.written), call.results, strict=True))
         return CallKernel(node, (*reads, *(by_name[n] for n in names)), names)
@@ -345,25 +359,6 @@ def _refuse_prints(node: arrays.WhileLoop) -> None:
     for graph in (node.condition, node.body):
         for kernel in printing_kernels(graph):
             raise error("SR0264", prints(kernel.body)[0].span, kernel=kernel.name)
-
-
-def extremes_of(node: arrays.KernelPull | arrays.KernelPush) -> tuple[str, ...]:
-    """Names of the Min and Max arrays of a kernel that have a derivative."""
-    return tuple(
-        b.name
-        for b in node.call.kernel.buffers
-        if b.access in (Access.MIN, Access.MAX) and is_differentiable(b.type.element)
-    )
-
-
-def _needs_primal(node: arrays.KernelPull | arrays.KernelPush) -> bool:
-    kernel = node.call.kernel
-    is_checked = bool(node.call.checks) and not isinstance(kernel, PushedKernel)
-    return is_checked or bool(extremes_of(node)) or silent(kernel) is not kernel
-
-
-def _call_key(node: arrays.KernelCall, operands: tuple[Value, ...]) -> Hashable:
-    return (node.kernel, node.dim, node.names, node.written, node.bounds, node.checks, operands)
 
 
 _STEPS: dict[type[Node], Callable[..., Step]] = {

@@ -45,12 +45,14 @@ class CallKernel:
     """The stored value of each operand, then of each of `results`."""
     results: tuple[str, ...] = ()
     """Names of the Min and Max arrays whose primal results a derivative reads."""
+    stored: tuple[Value, ...] = ()
+    """The results of the call, if its pullback stores them."""
     natural: frozenset[Size] = frozenset()
     """Conditions on indices that hold: see `bodies/ranges.py`."""
 
     @property
     def writes(self) -> tuple[Value, ...]:
-        return self.node.results
+        return (*self.stored, *self.node.results)
 
     @property
     def call(self) -> arrays.KernelCall:

@@ -305,6 +305,7 @@ def variant_for(choice: Choice, profile: Profile) -> Variant:
         checks=choice.checks,
         launch_shaped=choice.launch_shaped,
         device_uniforms=choice.device_uniforms,
+        with_results=choice.with_results,
         is_one_thread=choice.is_one_thread,
         atomics=profile.atomics,
         subgroups=profile.has_subgroups,

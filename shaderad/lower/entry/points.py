@@ -25,6 +25,7 @@ from shaderad.lower.bindings import (
     WordKind,
 )
 from shaderad.lower.entry.scope import INDEX, EntryScope
+from shaderad.lower.entry.tiles import first_item, note_whole_group, tile_loop, write_indices
 from shaderad.lower.prepare.strategy import Hoisted
 from shaderad.lower.write.arrays import extreme_fill
 from shaderad.lower.write.module import Module
@@ -109,14 +110,18 @@ def _write_entry(entry: EntryScope) -> tuple[str, Piece, Piece]:
     if sums:
         piece.add("Sums sums = {};")
     if group_limit(entry):
-        _tile(entry, count, has_sums=bool(sums))
+        with tile_loop(entry, count, has_sums=bool(sums)):
+            _thread(entry)
+        for array, held in entry.module.arrays.held_sums.items():
+            piece.add(f"{held}.release<{entry.module.arrays.tag(array)}>();")
     else:
         row = entry.word(WordKind.GROUP_COUNT_X, "group_count_x")
         start = f"{first_item(entry)} + " if entry.module.variant.is_windowed else ""
         piece.add(f"uint {INDEX} = {start}threadNumber(group, {row});")
-        _note_whole_group(entry, count)
+        note_whole_group(entry, count)
         if not entry.module.variant.is_one_group:
             piece.guarded(f"if ({INDEX} >= {count})", "return;")
+        write_indices(entry)
         _thread(entry)
     if sums:
         _add_sums(entry)
@@ -149,11 +154,6 @@ def send_report(entry: EntryScope) -> str:
     return f"sendLowestReport<Report>({launch}, {inner_extents(entry.module)});"
 
 
-def first_item(entry: EntryScope) -> str:
-    """The number of a window's first thread or team."""
-    return entry.word(WordKind.FIRST_ITEM, "first_item")
-
-
 def _before_threads(entry: EntryScope) -> None:
     """Reads the elements and cotangents that all threads share."""
     if entry.module.mode is not Mode.BACKWARD:
@@ -171,73 +171,13 @@ def _before_threads(entry: EntryScope) -> None:
         entry.piece.add(f"{spell(s.type)} {value} = {text};")
 
 
-def _tile(entry: EntryScope, count: str, *, has_sums: bool) -> None:
-    """The loop of a group over its tile of the indices.
-
-    If groups sum inside the loop, all threads make every iteration: threads past the end repeat the
-    last index, and neither write nor report.
-    """
-    piece, is_together = entry.piece, entry.module.sums_in_groups
-    tile = entry.word(WordKind.TILE, "tile")
-    first, end = entry.names.make("first"), entry.names.make("end")
-    before = f"{first_item(entry)} + " if entry.module.variant.is_windowed else ""
-    piece.add(
-        f"uint {first} = {before}group.x * {tile};",
-        f"uint {end} = min({count}, {first} + {tile});",
-    )
-    if is_together:
-        start = entry.names.make("start")
-        piece.open(f"for (uint {start} = {first}; {start} < {end}; {start} += groupSize)")
-        piece.add(
-            f"isThere = {start} + lane < {end};",
-            f"uint {INDEX} = min({start} + lane, {end} - 1);",
-        )
-        if has_sums:
-            piece.add("Sums before = sums;")
-    elif entry.module.variant.is_parallel or entry.module.sums_in_waves:
-        step = f"{INDEX} += groupSize"
-        piece.open(f"for (uint {INDEX} = {first} + lane; {INDEX} < {end}; {step})")
-    else:
-        part = entry.names.make("part")
-        piece.add(f"TilePart {part} = partOfTile({first}, {end}, {tile});")
-        step = f"{INDEX} += neighbourCount"
-        piece.open(f"for (uint {INDEX} = {part}.firstIndex; {INDEX} < {part}.endIndex; {step})")
-    _note_whole_group(entry, end)
-    _thread(entry)
-    if is_together and has_sums:
-        piece.guarded("if (!isThere)", "sums = before;")
-    piece.close()
-
-
-def _note_whole_group(entry: EntryScope, end: str) -> None:
-    if entry.module.sums_in_waves:
-        entry.piece.add(f"isWholeGroup = {INDEX} - lane + groupSize <= {end};")
-
-
 def _thread(entry: EntryScope) -> None:
     module = entry.module
     compares = module.mode in (Mode.WINNER, Mode.BACKWARD, Mode.FORWARD)
     has_extremes = any(b.access in (Access.MIN, Access.MAX) for b in entry.kernel.buffers)
     if module.variant.checks or module.arrays.uses_print or (compares and has_extremes):
         entry.piece.add(f"thread = {INDEX};")
-    write_indices(entry)
     _THREADS[module.mode](entry)
-
-
-def write_indices(entry: EntryScope) -> None:
-    """Declares the indices of a thread, row-major over ``dim``.
-
-    Divisions are dear: there is one for each axis but the first, and no remainder.
-    """
-    names, rest = entry.kernel.index_names, INDEX
-    extents = [entry.word(WordKind.DIM, f"dim_{k}", k) for k in range(1, len(names))]
-    for name, extent in reversed([*zip(names[1:], extents, strict=True)]):
-        outer = entry.names.make("outer")
-        entry.piece.add(f"uint {outer} = {rest} / {extent};")
-        entry.piece.add(f"int {entry.index_name(name)} = int({rest} - {outer} * {extent});")
-        rest = outer
-    for name in names[:1]:
-        entry.piece.add(f"int {entry.index_name(name)} = int({rest});")
 
 
 def _primal(entry: EntryScope) -> None:

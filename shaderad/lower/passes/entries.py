@@ -21,13 +21,12 @@ from shaderad.ir.walk import Block, all_expressions, reachable
 from shaderad.lower.bindings import Role, Word, WordKind
 from shaderad.lower.entry.points import (
     EntryWriter,
-    first_item,
     note_uniforms,
     open_group,
     send_report,
-    write_indices,
 )
 from shaderad.lower.entry.scope import INDEX, EntryScope
+from shaderad.lower.entry.tiles import first_item, write_indices
 from shaderad.lower.write.functions import FunctionWriter
 from shaderad.lower.write.resources import write_buffer
 from shaderad.lower.write.text import Piece

@@ -47,9 +47,9 @@ def traffic_of(kernel: nodes.Kernel, mode: Mode, variant: Variant) -> Traffic | 
 def _primal(kernel: nodes.Kernel, resolved: Resolved) -> Traffic:
     own = sum(byte_count(kernel.buffer(name).type.element) for name in resolved.own)
     return Traffic(
-        read_bytes=_total(resolved.body, _loaded),
-        written_bytes=_added(own, _total(resolved.body, _stored)),
-        atomics=_total(resolved.body, _accumulated),
+        read_bytes=cost_of(resolved.body, _loaded),
+        written_bytes=_added(own, cost_of(resolved.body, _stored)),
+        atomics=cost_of(resolved.body, _accumulated),
         group_atomics=sum(_words(s.type) for s in resolved.sums),
     )
 
@@ -81,9 +81,9 @@ def _backward(
     hoisted = [h.buffer for h in strategies.uniform]
     uniforms = [u.type for u in kernel.uniforms if u.name in variant.wanted]
     return Traffic(
-        read_bytes=_added(cotangents + sum(map(byte_count, exclusive)), _total(body, read)),
+        read_bytes=_added(cotangents + sum(map(byte_count, exclusive)), cost_of(body, read)),
         written_bytes=sum(map(byte_count, exclusive)),
-        atomics=_total(body, added) if is_known else None,
+        atomics=cost_of(body, added) if is_known else None,
         group_atomics=sum(_words(kernel.buffer(name).type.element) for name in hoisted)
         + sum(map(_words, uniforms)),
     )
@@ -109,7 +109,8 @@ def _accumulated(node: nodes.Expr | nodes.Stmt) -> int:
 # -- counting over all paths ----------------------------------------------------------------
 
 
-_Cost = Callable[[nodes.Expr | nodes.Stmt], int]
+Cost = Callable[[nodes.Expr | nodes.Stmt], int]
+"""The cost of a node by itself."""
 
 
 def _added(*counts: Count) -> Count:
@@ -122,7 +123,7 @@ def _either(left: Count, right: Count) -> Count:
     return left if left == right else None
 
 
-def _total(body: Iterable[nodes.Stmt], cost: _Cost) -> Count:
+def cost_of(body: Iterable[nodes.Stmt], cost: Cost) -> Count:
     """The cost of one run of a body."""
     total: Count = 0
     may_end = False
@@ -135,8 +136,8 @@ def _total(body: Iterable[nodes.Stmt], cost: _Cost) -> Count:
     return total
 
 
-def _statement(s: nodes.Stmt, cost: _Cost) -> Count:
-    inside = [_total(block, cost) for block in blocks(s)]
+def _statement(s: nodes.Stmt, cost: Cost) -> Count:
+    inside = [cost_of(block, cost) for block in blocks(s)]
     direct = _added(cost(s), *(_expression(e, cost) for e in children(s)))
     if isinstance(s, nodes.If):
         return _added(direct, _either(*inside))
@@ -149,11 +150,11 @@ def _statement(s: nodes.Stmt, cost: _Cost) -> Count:
     return _added(direct, *inside)
 
 
-def _expression(e: nodes.Expr, cost: _Cost) -> Count:
+def _expression(e: nodes.Expr, cost: Cost) -> Count:
     if isinstance(e, nodes.Conditional):
         branches = _either(_expression(e.if_true, cost), _expression(e.if_false, cost))
         return _added(_expression(e.condition, cost), branches)
     if isinstance(e, nodes.Logical):
         return _added(_expression(e.left, cost), _either(_expression(e.right, cost), 0))
-    inside = _total(e.function.body, cost) if isinstance(e, nodes.Call) else 0
+    inside = cost_of(e.function.body, cost) if isinstance(e, nodes.Call) else 0
     return _added(cost(e), inside, *(_expression(child, cost) for child in children(e)))

@@ -268,6 +268,10 @@ def write_gradient(writer: BodyWriter, s: nodes.AccumulateGradient) -> None:
     element = widened(writer.module.kernel.buffer(s.buffer).type.element)
     tag = writer.module.arrays.tag(s.buffer)
     index = _index(writer, s)
+    if writer.module.holds_sums(s):
+        sums = writer.module.arrays.held_sum(s.buffer)
+        writer.piece.add(f"{sums}.add<{tag}>({index}, {writer.text(s.value)});")
+        return
     for path, part in _writes(writer, s.path, s.value, to_scalars=s.is_store):
         address = _WordAddress(writer, element, index, path).text
         if s.is_store:

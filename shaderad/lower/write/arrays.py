@@ -98,6 +98,8 @@ class Arrays:
         """The arrays whose tags report indices out of range."""
         self.stored_gradients: set[str] = set()
         """The arrays to whose gradients a custom derivative stores."""
+        self.held_sums: dict[str, str] = {}
+        """The variable of a thread's sums for the gradient of an array, by its name."""
         self._filtered_names: set[str] = set()
         """The resources that are read through samplers."""
         self.reaches: dict[str, Reach | None] = {}
@@ -116,6 +118,12 @@ class Arrays:
         """The text of an element number; indices out of range are reported at `site`."""
         self.checked.add(buffer)
         return f"{self.tag(buffer)}.at({values}, {site})"
+
+    def held_sum(self, buffer: str) -> str:
+        """The variable that holds a thread's sums for the gradient of an array."""
+        if buffer not in self.held_sums:
+            self.held_sums[buffer] = self._module.names.make(f"{buffer}_sums")
+        return self.held_sums[buffer]
 
     def silent_number(self, buffer: str, values: str, *, is_there: bool) -> str:
         """The text of an element number, `outside` for indices out of range; never reports."""

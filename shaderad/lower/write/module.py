@@ -16,6 +16,7 @@ from shaderad.ir.nodes import Accumulate, AccumulateGradient, Function, Kernel, 
 from shaderad.ir.types import Kind, Scalar, Struct, Tuple, Type
 from shaderad.ir.walk import reachable, statements
 from shaderad.lower.bindings import Mode, Role, Site, SiteKind, Variant, Word, WordKind
+from shaderad.lower.prepare.held_sums import is_whole
 from shaderad.lower.prepare.known import Folded
 from shaderad.lower.prepare.strategy import Strategies
 from shaderad.lower.write.arrays import Arrays
@@ -82,6 +83,8 @@ class Module:
         self.folded_parameters: dict[Function, dict[str, Folded]] = {}
         self.uniform_additions: list[AccumulateGradient] = []
         """Additions that all threads of a wave or group make at one address."""
+        self.held_counts: dict[str, int] = {}
+        """The elements of a gradient that a thread holds, by array."""
         self.is_importable = False
         """True if other programs import the module."""
         self.derivatives: dict[Function, DerivativeNames] = {}
@@ -174,6 +177,10 @@ class Module:
             self.words[word] = self._word_names.make(name, word)
             self.word_types[self.words[word]] = slang_type
         return f"parameters.{self.words[word]}"
+
+    def holds_sums(self, s: AccumulateGradient) -> bool:
+        """True if threads sum an addition for several indices before it reaches memory."""
+        return s.buffer in self.held_counts and is_whole(s) and not self.is_uniform(s)
 
     def adder_of_gradient(self, s: AccumulateGradient) -> str:
         """The library function of an addition."""

@@ -145,6 +145,10 @@ class Tags:
         if gradient:
             _write_part(piece, "Gradient", "IAddable", gradient, "NoSum")
         piece.close()
+        if b.name in self._arrays.held_sums:
+            element = self._module.types.spell(b.type.element)
+            sums = f"HeldSums<{element}, {self._module.held_counts[b.name]}>"
+            piece.add(f"static {sums} {self._arrays.held_sum(b.name)} = {sums}();")
 
     def _texel_lines(self, b: Buffer) -> list[str]:
         """The function of a tag that reads a texel by its number; 0 for `outside`."""
