@@ -353,9 +353,15 @@ class _StepBinder:
         return sizes.minimum(1, reduce(sizes.maximum, distances)) if distances else 0
 
     def _has_type(self, key: Key, t: types.Type) -> bool:
-        """True if a value of the plan can be bound as `key` of elements `t`."""
+        """True if a value of the plan can be bound as `key` of elements `t`.
+
+        Scalars of vectors can be bound one by one, and those that kernels of plans store by four.
+        """
         value = self._values.get(key)
-        return value is not None and t in (value.element, buffers.base_of(value.element))
+        return value is not None and (
+            t in (value.element, buffers.base_of(value.element))
+            or (isinstance(t, types.Vector) and t.element == value.element)
+        )
 
     def _bring_back(self, value: Value, t: types.Type, number: int, start: Size) -> None:
         """Notes that what lies in scratch memory is wanted as a value of the plan."""

@@ -1,16 +1,16 @@
 """A plan for all sizes -> the plan at some sizes, on a device.
 
 Sizes decide whether one workgroup runs a loop (`groups.py`), whether threads load four elements at
-once (`wide_tiles.py`), which indices of a user's kernel are in range (`bodies/ranges.py`), and
-whether a step only copies. Where sizes are open, what is right for all
-of them runs.
+once (`wide_tiles.py`), how large tiles of few results are (`tile_kernels.py`), which indices of a
+user's kernel are in range (`bodies/ranges.py`), and whether a step only copies. Where sizes are
+open, what is right for all of them runs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Generic, TypeVar
 
 from shaderad.bodies.ranges import conditions, holding
@@ -34,6 +34,7 @@ from shaderad.plan.steps import (
     Step,
     WideTiles,
 )
+from shaderad.plan.tile_kernels import BLOCK
 from shaderad.plan.vector_reads import WIDTH
 from shaderad.plan.wide_tiles import ROWS_A_LANE
 from shaderad.rules.arrays import building as b
@@ -54,9 +55,10 @@ class Decision(Generic[T_co]):
 
     numbers: tuple[int, ...]
     """For each loop the numbers in its kernel, first that of its threads, 0 if a dispatch a step
-    runs; for each sum over tiles the kind of its kernel, the elements that a thread takes at a
-    time, and 1 if it stores by four; for each user kernel the bits of the conditions on its
-    indices; -1 for a step that copies, 0 for one that might."""
+    runs; for each sum over tiles the kind of its kernel, then, if that is for all sizes, the sizes
+    of its tiles, else the elements that a thread takes at a time, 1 if it stores by four, and 1 if
+    its sums are short; for each user kernel the bits of the conditions on its indices; -1 for a
+    step that copies, 0 for one that might."""
     make: Callable[[], T_co]
     """Makes the step or plan."""
 
@@ -112,11 +114,8 @@ class PlanChoices:
 
     def _computed(self, step: Step) -> Decision[Step]:
         match step:
-            case RunTiles(wide=WideTiles() as wide):
-                kind, steps = self.tiles_kind(wide), self._steps_of(wide)
-                by_four = kind != AS_IT_IS and self._are_multiples(wide.stored_multiples)
-                numbers = kind, steps, by_four
-                return Decision(numbers, lambda: _of_kind(step, wide, *numbers))
+            case RunTiles():
+                return self._of_tiles(step)
             case Repeat():
                 return self._of_loop(step)
             case RepeatWhile():
@@ -153,6 +152,26 @@ class PlanChoices:
 
     # -- tiles -----------------------------------------------------------------------------
 
+    def _of_tiles(self, step: RunTiles) -> Decision[Step]:
+        wide, narrow = step.wide, step.narrow
+        kind = AS_IT_IS if wide is None else self.tiles_kind(wide)
+        if wide is None or kind == AS_IT_IS:
+            tile = tuple(map(self._narrowed, narrow.tile, narrow.extents))
+            is_own = tile == narrow.tile
+            numbers = kind, *tile
+            work = (lambda: step.tiles) if is_own else (lambda: narrow.work(tile))
+        else:
+            by_four = self._are_multiples(wide.stored_multiples)
+            is_short = by_four and self._is_short(wide)
+            numbers = kind, self._steps_of(wide), by_four, is_short
+            work = partial(wide.work, *numbers)
+        return Decision(numbers, lambda: replace(step, tiles=work(), wide=None))
+
+    def _narrowed(self, size: int, extent: Size) -> int:
+        """The size of a tile that is no larger than the results along an axis, if that is known."""
+        known = sizes.evaluate(extent, self.known) if self._is_known(extent) else size
+        return max(1, min(size, known))
+
     def tiles_kind(self, wide: WideTiles) -> int:
         """The kind of the kernel of a sum over tiles."""
         if not self._is_known(wide.columns) or not self._steps_of(wide):
@@ -170,6 +189,15 @@ class PlanChoices:
         return all(
             self._is_known(size) and sizes.evaluate(size, self.known) % WIDTH == 0
             for size in extents
+        )
+
+    def _is_short(self, wide: WideTiles) -> bool:
+        """True if sums are known to have one part, which is one block."""
+        known = map(self._is_known, (wide.count, wide.part_count))
+        return (
+            all(known)
+            and sizes.evaluate(wide.count, self.known) <= BLOCK
+            and sizes.evaluate(wide.part_count, self.known) == 1
         )
 
     def _is_full(self, wide: WideTiles, team: int) -> bool:
@@ -239,11 +267,6 @@ def _filled(step: Step) -> Step:
     if isinstance(step, RunKernel) and all(map(b.is_zero, step.writes)):
         return CopyValues((), step.writes)
     return step
-
-
-def _of_kind(step: RunTiles, wide: WideTiles, kind: int, steps: int, by_four: bool) -> RunTiles:
-    tiles = step.tiles if kind == AS_IT_IS else wide.work(kind, steps, by_four)
-    return replace(step, tiles=tiles, wide=None)
 
 
 def _may_copy(step: Step) -> bool:

@@ -43,6 +43,9 @@ Bound = Callable[[Indices, View | None], Expr]
 Seen = tuple[Value, Shape]
 """A stored value, and the shape under which it is read."""
 
+_FOUR = Vector(FLOAT, 4)
+"""Four adjacent floats."""
+
 
 @dataclass(frozen=True, eq=False)
 class PlanKernel:
@@ -134,7 +137,9 @@ class Writer:
         self._own_number = number(self.own, shape)
         self._buffers: dict[Seen, nodes.Buffer] = {}
         self._vectors: dict[Value, nodes.Buffer] = {}
-        """Arrays of floats, by four."""
+        """Arrays of floats that are read by four."""
+        self._stored_vectors: set[str] = set()
+        """Names of outputs, arrays of floats, that are stored by four."""
         self._scalars: dict[Value, nodes.Uniform] = {}
         self._numbers = count(first)
         self._scratch: list[tuple[nodes.Buffer, Shape]] = []
@@ -246,11 +251,21 @@ class Writer:
         """Four adjacent floats of a stored value, of which the first has number ``4 quarter``."""
         if value not in self._vectors:
             name = f"x{next(self._numbers)}"
-            t = BufferType(Access.IN, Vector(FLOAT, 4), 1)
+            t = BufferType(Access.IN, _FOUR, 1)
             self._vectors[value] = nodes.Buffer(name=name, path=(name,), type=t)
         buffer = self._vectors[value]
         index = (self.positions.expr(quarter),)
         return nodes.Load(type=buffer.type.element, buffer=buffer.name, indices=index)
+
+    def store_vector(self, name: str, quarter: Position, values: Sequence[Expr]) -> Stmt:
+        """Stores four adjacent floats, which no other thread does; see `read_vector`.
+
+        All stores of this output store four.
+        """
+        self._stored_vectors.add(name)
+        value = c.construct(_FOUR, values)
+        index = (self.positions.expr(quarter),)
+        return nodes.Store(buffer=name, indices=index, value=value, is_unique=True)
 
     @property
     def read_count(self) -> int:
@@ -301,15 +316,8 @@ class Writer:
         self, name: str, body: Sequence[Stmt], outputs: Sequence[tuple[str, Value, Access]]
     ) -> PlanKernel:
         read = [(b, v, shape) for (v, shape), b in self._buffers.items() if v not in self._others]
-        read += [
-            (b, v, (sizes.floor_divide(sizes.product(v.shape), 4),))
-            for v, b in self._vectors.items()
-        ]
-        written = [
-            (nodes.Buffer(name=n, path=(n,), type=BufferType(access, v.element, self._out_rank(v))),
-             v, v.shape)
-            for n, v, access in outputs
-        ]  # fmt: skip
+        read += [(b, v, _by_four(v)) for v, b in self._vectors.items()]
+        written = [self._output(*output) for output in outputs]
         scratch = [b for b, _ in self._scratch]
         buffers = (*(b for b, _, _ in (*read, *written)), *scratch)
         scalars = {u: v for v, u in self._scalars.items() if v not in self._others}
@@ -345,6 +353,14 @@ class Writer:
             bounds="raise" if self._may_report(body) else "unchecked",
         )
 
+    def _output(self, name: str, value: Value, access: Access) -> tuple[nodes.Buffer, Value, Shape]:
+        """The array of an output, and its shape in the kernel."""
+        is_by_four = name in self._stored_vectors
+        shape = _by_four(value) if is_by_four else value.shape
+        element, rank = (_FOUR, 1) if is_by_four else (value.element, self._out_rank(value))
+        t = BufferType(access, element, rank)
+        return nodes.Buffer(name=name, path=(name,), type=t), value, shape
+
     def _out_rank(self, value: Value) -> int:
         if value.shape == self.shape:
             return len(self.launch)
@@ -357,6 +373,11 @@ class Writer:
         )
         is_checked = any("checked" in ways for ways in self.facts.ways.values())
         return is_limited or is_checked or any(map(may_report, walk.all_expressions(body)))
+
+
+def _by_four(value: Value) -> Shape:
+    """The shape of the fours of a value."""
+    return (sizes.floor_divide(sizes.product(value.shape), _FOUR.count),)
 
 
 def cluster(values: Sequence[Value], is_stored: IsStored) -> PlanKernel:

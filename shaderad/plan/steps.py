@@ -129,14 +129,30 @@ class WideTiles:
     rows: Size
     columns: Size
     """The extents of the results along the axes of tiles, of columns that of adjacent threads."""
+    count: Size
+    """The number of elements of a sum."""
+    part_count: Size
+    """The number of parts into which sums are cut."""
     vectors: tuple[Value, ...]
     """Values that it loads by four."""
-    work: Callable[[int, int, bool], PlanKernel]
+    work: Callable[[int, int, bool, bool], PlanKernel]
     """Writes it at the first call for threads that share what they read in teams of so many (see
-    `ir.nodes.OfTeam`), take so many elements of the sum at a time, and store by four if the flag is
-    set."""
+    `ir.nodes.OfTeam`), take so many elements of the sum at a time, and store by four if the first
+    flag is set; the second is set if sums are one part and one block, stored by four."""
     may_share: bool
     """True if the threads of a team read the same."""
+
+
+@dataclass(frozen=True, eq=False)
+class NarrowTiles:
+    """The kernel of a sum over tiles for results that are narrower than a tile."""
+
+    tile: tuple[int, ...]
+    """The size of a tile along each of its axes."""
+    extents: tuple[Size, ...]
+    """The extents of the results along these axes."""
+    work: Callable[[tuple[int, ...]], PlanKernel]
+    """Writes it at the first call for tiles of other sizes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,6 +166,7 @@ class RunTiles:
     """The sums of parts of the elements; empty where there is one part, which is stored at once."""
     added: PlanKernel
     """Adds the parts; runs where there are several."""
+    narrow: NarrowTiles
     wide: WideTiles | None = None
     """In place of `tiles`, where sizes allow it: see `choices.py`."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import product
 
 from shaderad.ir import arrays, nodes, ops, sizes
@@ -26,7 +27,7 @@ from shaderad.plan.positions import (
     times,
 )
 from shaderad.plan.statements import Written
-from shaderad.plan.steps import RunTiles
+from shaderad.plan.steps import NarrowTiles, RunTiles
 from shaderad.rules import composing as c
 
 ENOUGH_THREADS = 8192
@@ -102,13 +103,28 @@ class Tiles:
         )
         # Nothing runs where the first kernel stores the results.
         dim = (sizes.multiply(work.dim[0], self._are_several), *work.dim[1:])
-        return RunTiles(self.total, self.kernel("tiles"), self.parts, replace(work, dim=dim))
+        added = replace(work, dim=dim)
+        return RunTiles(self.total, self.kernel("tiles"), self.parts, added, self._narrow())
+
+    def _narrow(self) -> NarrowTiles:
+        @cache
+        def work(tile: tuple[int, ...]) -> PlanKernel:
+            size_by_axis = dict(zip(self.size_by_axis, tile, strict=True))
+            other = Tiles(self.node, self.result, self.is_stored, size_by_axis)
+            other.part_count, other.parts = self.part_count, self.parts
+            return other.kernel("narrow_tiles")
+
+        extents = tuple(self.x.shape[axis] for axis in self.size_by_axis)
+        return NarrowTiles(tuple(self.size_by_axis.values()), extents, work)
 
     def kernel(self, name: str) -> PlanKernel:
         """The kernel that computes the sums, or those of their parts."""
-        outputs = [(RESULT, self.result, Access.OUT), (PART, self.parts, Access.OUT)]
         shape = (self.part_count, *self.tiles)
-        return write_kernel(name, shape, self.has_memory, self.tile, outputs)
+        return write_kernel(name, shape, self.has_memory, self.tile, self.outputs())
+
+    def outputs(self) -> list[tuple[str, Value, Access]]:
+        """The arrays that this kernel writes."""
+        return [(RESULT, self.result, Access.OUT), (PART, self.parts, Access.OUT)]
 
     def has_memory(self, value: Value) -> bool:
         is_own = value in (self.total, self.result)

@@ -8,7 +8,7 @@ start, and all four columns of a tile are results, or none is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from shaderad.ir import nodes, ops
 from shaderad.ir.arrays import Value
@@ -50,6 +50,8 @@ class WideStores:
     ) -> None:
         self._tiles, self._writer, self._tile = tiles, writer, tile
         self._rows, self._columns = axes
+        self._are_adjacent = all(extent == 1 for extent in tiles.x.shape[self._columns + 1 : -1])
+        """True if the four results of a row lie side by side."""
         self._bases = [writer.positions.of(c.variable(n, INT)) for n in (ROW, COLUMN, STEP)]
         self._read_by_key: dict[tuple[Value, Indices], VectorRead] = {}
         self._vector_by_name: dict[str, Expr] = {}
@@ -116,6 +118,17 @@ class WideStores:
             ]
         return self._inside(self._columns, self._column(0), [*before, *body])
 
+    def row_by_row(self, totals: Sequence[nodes.Var]) -> Stmt:
+        """Stores the results of sums of one part; `totals` are local variables, row by row."""
+        body = self._loads(Position(), of_rows=False)
+        for step in range(len(totals) // WIDTH):
+            row = constant(step)
+            if self._rows >= 0:
+                row = self._tiles.step_of(self._rows, self._tile[self._rows], row)
+            results = self._results(row, totals[WIDTH * step : WIDTH * (step + 1)], f"t{step}_")
+            body += [self._inside(self._rows, row, results)] if self._rows >= 0 else results
+        return self._inside(self._columns, self._column(0), body)
+
     def _of_row(self, part: Position, sums: nodes.Var, step: Position) -> list[Stmt]:
         """Stores the four results of one row of the tile."""
         tiles, writer = self._tiles, self._writer
@@ -128,24 +141,39 @@ class WideStores:
             Assign(name=total.name, value=self._sum(sums, add(times(step, WIDTH), constant(k))))
             for k, total in enumerate(totals)
         ]
-        at = [self._at(row, self._column(k)) for k in range(WIDTH)]
-        of_part = [writer.indices_in(tiles.parts, (part, *one)) for one in at]
-        of_result = [writer.indices_in(tiles.result, one) for one in at]
-        loads = self._loads(row, of_rows=True)
-        results = [self._finished(row, k, total) for k, total in enumerate(totals)]
-        written = writer.written(results, "t_")
         are_several = c.apply(ops.GT, writer.positions.size(tiles.part_count), c.whole(1))
         choice = If(
             condition=are_several,
-            then=(*map(store, [PART] * WIDTH, of_part, totals),),
-            otherwise=(
-                *loads,
-                *written.body,
-                *map(store, [RESULT] * WIDTH, of_result, written.values),
-            ),
+            then=tuple(self._stores(PART, tiles.parts, (part,), row, totals)),
+            otherwise=tuple(self._results(row, totals, "t_")),
         )
         body.append(choice)
         return body if self._rows < 0 else [self._inside(self._rows, row, body)]
+
+    def _results(self, row: Position, totals: Sequence[nodes.Var], prefix: str) -> list[Stmt]:
+        """Stores what becomes of the sums of one row."""
+        loads = self._loads(row, of_rows=True)
+        results = [self._finished(row, k, total) for k, total in enumerate(totals)]
+        written = self._writer.written(results, prefix)
+        stores = self._stores(RESULT, self._tiles.result, (), row, written.values)
+        return [*loads, *written.body, *stores]
+
+    def _stores(
+        self, name: str, array: Value, before: Indices, row: Position, values: Sequence[Expr]
+    ) -> Iterator[Stmt]:
+        """Stores what belongs to one row in `array`, at once where it is four adjacent floats.
+
+        `before` are the indices before those of the row.
+        """
+        if array.element != FLOAT or not self._are_adjacent:
+            for k, value in enumerate(values):
+                at = (*before, *self._at(row, self._column(k)))
+                yield store(name, self._writer.indices_in(array, at), value)
+            return
+        column, shape = len(before) + self._columns, [*array.shape]
+        shape[column] = quartered(shape[column])
+        at = (*before, *self._at(row, self._tile[self._columns]))
+        yield self._writer.store_vector(name, number(at, (*shape,)), values)
 
     def _column(self, k: int) -> Position:
         return self._tiles.step_of(self._columns, self._tile[self._columns], constant(k))

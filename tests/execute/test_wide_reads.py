@@ -164,3 +164,35 @@ def test_a_field_of_a_struct_on_the_device_is_found_where_it_lies(device: sad.De
 
     found = sad.grad(loss)(whole)
     np.testing.assert_array_equal(found.numpy()["b"], x[:, ::-1].sum(0))
+
+
+@sad.kernel
+def whole_and_in_parts(
+    i: sad.Index,
+    count: int,
+    x: sad.In[sad.float4],
+    whole: sad.Out[sad.float4],
+    parts: sad.Out[sad.float4],
+    pairs: sad.Out[sad.float2],
+):
+    j = count - 1 - i
+    whole[j] = 2.0 * x[i]
+    pairs[j] = x[i].yx
+    if i % 2 == 0:
+        parts[j] = x[i]
+    else:
+        parts[j].xz = x[i].wy
+
+
+def test_vectors_are_stored_whole_or_in_parts(device: sad.Device) -> None:
+    data = np.random.default_rng(5).integers(1, 9, (COUNT, 4)).astype(np.float32)
+    shapes = {"whole": (COUNT,), "parts": (COUNT,), "pairs": (COUNT,)}
+    whole, parts, pairs = whole_and_in_parts(COUNT, sad.array(data), dim=COUNT, shapes=shapes)
+    turned_rows = data[::-1]
+    np.testing.assert_array_equal(whole.numpy(), 2 * turned_rows)
+    np.testing.assert_array_equal(pairs.numpy(), turned_rows[:, [1, 0]])
+    is_whole = (COUNT - 1 - np.arange(COUNT)) % 2 == 0
+    expected = np.where(is_whole[:, None], turned_rows, 0)
+    expected[~is_whole, 0] = turned_rows[~is_whole, 3]
+    expected[~is_whole, 2] = turned_rows[~is_whole, 1]
+    np.testing.assert_array_equal(parts.numpy(), expected)

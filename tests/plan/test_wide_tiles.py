@@ -13,7 +13,7 @@ from shaderad.device.stages import WeakKeys
 from shaderad.execute.run_graph import GraphRunner
 from shaderad.ir import ops
 from shaderad.ir.arrays import Graph, Value
-from shaderad.ir.types import DOUBLE, FLOAT, HALF, Type
+from shaderad.ir.types import DOUBLE, FLOAT, HALF, Type, Vector
 from shaderad.plan.choices import WIDE, PlanChoices
 from shaderad.plan.planning import plan
 from shaderad.plan.steps import RunTiles
@@ -44,10 +44,13 @@ def of_product(element: Type = FLOAT) -> Graph:
 @pytest.mark.parametrize(
     ("sizes", "name"),
     [
-        ({"n": 5, "k": 8, "m": 16}, "wide_tiles"),
-        ({"n": 8, "k": 6, "m": 16}, "wide_tiles"),
+        ({"n": 5, "k": 128, "m": 16}, "wide_tiles"),
+        ({"n": 8, "k": 126, "m": 16}, "wide_tiles"),
         ({"n": 8, "k": 8, "m": 18}, "tiles"),
-        ({"n": 8, "k": 0, "m": 0}, "wide_tiles"),
+        ({"n": 8, "k": 64, "m": 16}, "short_tiles"),
+        ({"n": 8, "k": 0, "m": 0}, "short_tiles"),
+        ({"n": 3, "k": 8, "m": 18}, "narrow_tiles"),
+        ({"n": 8, "k": 8, "m": 3}, "narrow_tiles"),
         ({"n": 8, "k": 8}, "tiles"),
         ({}, "tiles"),
     ],
@@ -66,7 +69,7 @@ def test_only_floats_are_loaded_by_four(element: Type) -> None:
 
 def test_known_extents_decide_without_any_size() -> None:
     x, y = array((8, 12)), array((12, 16))
-    assert kernel_at(graph_of(x, y, product(x, y)), {}) == "wide_tiles"
+    assert kernel_at(graph_of(x, y, product(x, y)), {}) == "short_tiles"
     x, y = array((8, 12)), array((12, 15))
     assert kernel_at(graph_of(x, y, product(x, y)), {}) == "tiles"
 
@@ -277,12 +280,15 @@ def test_results_are_stored_by_four_where_their_rows_and_what_they_read_come_by_
         total = product(x, b.transpose(y, (1, 0)))
         finished = b.applied(ops.ADD, total, b.broadcast(bias, total.shape, (1,)))
         graph = Graph((x, y, bias), (finished,))
-        return PlanChoices(known, lanes=8).decided(plan(graph)).numbers[-1]
+        (step,) = PlanChoices(known, lanes=8).chosen(plan(graph)).steps
+        assert isinstance(step, RunTiles)
+        element = step.tiles.kernel.buffer("y0").type.element
+        return 4 if element == Vector(FLOAT, 4) else 1
 
-    assert stores({"n": 16, "m": 32}) == 1
-    assert stores({"n": 15, "m": 32}) == 1
-    assert stores({"n": 16, "m": 30}) == 0
-    assert stores({"n": 16}) == 0
+    assert stores({"n": 16, "m": 32}) == 4
+    assert stores({"n": 15, "m": 32}) == 4
+    assert stores({"n": 16, "m": 30}) == 1
+    assert stores({"n": 16}) == 1
 
 
 @pytest.mark.gpu

@@ -29,7 +29,7 @@ from shaderad.lower.entry.tiles import first_item, note_whole_group, tile_loop, 
 from shaderad.lower.prepare.strategy import Hoisted
 from shaderad.lower.write.arrays import extreme_fill
 from shaderad.lower.write.module import Module
-from shaderad.lower.write.resources import SlangBuffer, write_buffer
+from shaderad.lower.write.resources import SlangBuffer
 from shaderad.lower.write.tags import inner_extents
 from shaderad.lower.write.text import Piece
 
@@ -60,7 +60,7 @@ def _note_needs(entry: EntryScope) -> None:
     for b in entry.own:
         t = b.type.element
         if entry.module.gives_results:
-            arrays.need(Role.OUTPUT, b.name, t, write_buffer(t))
+            arrays.need_results(b.name, t)
         if mode is Mode.BACKWARD and is_differentiable(t):
             arrays.need_elements(Role.COTANGENT, b.name, t)
     for s in entry.resolved.sums:

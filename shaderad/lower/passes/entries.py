@@ -28,7 +28,6 @@ from shaderad.lower.entry.points import (
 from shaderad.lower.entry.scope import INDEX, EntryScope
 from shaderad.lower.entry.tiles import first_item, write_indices
 from shaderad.lower.write.functions import FunctionWriter
-from shaderad.lower.write.resources import write_buffer
 from shaderad.lower.write.text import Piece
 from shaderad.rules import composing as c
 
@@ -204,7 +203,7 @@ class PassEntry(ABC):
         if self.start:
             module.arrays.need_elements(Role.INPUT, self.start, state)
         for name, t in written.items():
-            module.arrays.need(Role.OUTPUT, name, t, write_buffer(t))
+            module.arrays.need_results(name, t)
 
     @property
     @abstractmethod

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from shaderad.bodies.reaches import Reach
 from shaderad.compiler.artifact import Binding
 from shaderad.diagnostics import error
-from shaderad.ir.nodes import Accumulate, Buffer
+from shaderad.ir.nodes import Accumulate, Buffer, Store
 from shaderad.ir.types import (
     UINT,
     Access,
@@ -27,10 +27,12 @@ from shaderad.ir.types import (
 from shaderad.ir.walk import statements
 from shaderad.lower.bindings import ROLES, Mode, Resource, Role, Word, WordKind
 from shaderad.lower.write.resources import (
+    WORD_BYTES,
     SlangBuffer,
     binding_of,
     load_width,
     read_buffer,
+    store_width,
     texture_type,
     write_buffer,
 )
@@ -49,7 +51,6 @@ _EXTREME_FILL = {
 }
 
 
-WORD_BYTES = 4
 SUMS_OF_SCRATCH = "Sums"
 """The type, in the tag of an array of scratch, by which threads add to it."""
 
@@ -65,7 +66,7 @@ class _BoundArray:
     fill_word: int | None = None
     is_covered: bool = False
     width: int = 1
-    """Words of one load."""
+    """Words of one load or store."""
     reach: Reach | None = None
 
     @property
@@ -85,6 +86,10 @@ class Arrays:
             s.buffer for s in statements(module.kernel.body) if isinstance(s, Accumulate)
         }
         """The arrays to which the body of the kernel adds."""
+        self._written_in_parts = {
+            s.buffer for s in statements(module.kernel.body) if isinstance(s, Store) and s.path
+        }
+        """The arrays that have elements of which the body of the kernel writes parts."""
         self._needs: dict[tuple[Role, str], _BoundArray] = {}
         self._place: dict[tuple[Role, str], tuple[str, str]] = {}
         """Buffer name and offset prefix (``x_offset + `` or nothing) of each array."""
@@ -181,6 +186,12 @@ class Arrays:
         self.need(role, name, t, read_buffer(t))
         self._needs[role, name].width = load_width(t)
 
+    def need_results(self, name: str, t: Type, *, fill_word: int | None = None) -> None:
+        """Binds the Out array `name`; stores write whole vectors if the kernel writes no parts."""
+        self.need(Role.OUTPUT, name, t, write_buffer(t), fill_word=fill_word)
+        if name not in self._written_in_parts:
+            self._needs[Role.OUTPUT, name].width = store_width(t)
+
     def has(self, role: Role, name: str) -> bool:
         return (role, name) in self._needs
 
@@ -201,11 +212,11 @@ class Arrays:
         return f"{buffer}[{start}{offset}]"
 
     def width(self, role: Role, name: str) -> int:
-        """The number of words that one load of an array reads."""
+        """The number of words that one load of an array reads, or one store writes."""
         return self._needs[role, name].width
 
     def wide_words(self, role: Role, name: str) -> str:
-        """The text of the load that contains the word at `offset`."""
+        """The text of the vector of words that contains the one at `offset`."""
         buffer, start = self._place[role, name]
         at = f"({start}offset)" if start else "offset"
         return f"{buffer}[{at} / {self.width(role, name)}]"
@@ -293,8 +304,11 @@ class Arrays:
         if is_add and is_float and {s.kind for s in scalars(t)} != {Kind.FLOAT}:
             raise error("SR0284", b.span, array=b.name, type=b.type)
         if mode in (Mode.PRIMAL, Mode.FORWARD):
-            added = self.float_buffer() if is_add and is_float else SlangBuffer.WORDS
-            self.need(Role.OUTPUT, b.name, t, added if is_add else write_buffer(t), fill_word=0)
+            if is_add:
+                added = self.float_buffer() if is_float else SlangBuffer.WORDS
+                self.need(Role.OUTPUT, b.name, t, added, fill_word=0)
+            else:
+                self.need_results(b.name, t, fill_word=0)
         if self._module.counts_writes and not is_add:
             self.need(Role.MARKS, b.name, UINT, SlangBuffer.WORDS, fill_word=0)
         if mode is Mode.BACKWARD and is_float:
@@ -404,7 +418,7 @@ class Arrays:
         if len(members) > 1:
             for m in members:
                 m.slang_type, m.width = slang_type, 1
-        # A load reads `width` words.
+        # A load reads `width` words, a store writes them.
         loaded = slang_type if first.width == 1 else slang_type.replace(">", f"{first.width}>")
         self.resources.append(
             Resource(

@@ -14,6 +14,8 @@ from shaderad.ir.types import (
     word_bytes,
 )
 
+WORD_BYTES = 4
+
 
 class SlangBuffer:
     """The Slang types of bound buffers of words, and of samplers."""
@@ -67,6 +69,15 @@ def load_width(t: Type) -> int:
     count = byte_count(t) // word_bytes(t)
     is_pairs = isinstance(t, Vector) and t.element.kind is Kind.DOUBLE
     return next(n for n in ((2, 1) if is_pairs else (4, 2, 1)) if count % n == 0)
+
+
+def store_width(t: Type) -> int:
+    """The words of one store of an element `t`, as `write` of elements.slang stores."""
+    if isinstance(t, Matrix):
+        return store_width(t.row)
+    if not isinstance(t, Vector) or byte_count(t.element) != WORD_BYTES:
+        return 1
+    return t.count if t.count != 3 else 1
 
 
 def write_buffer(t: Type) -> str:

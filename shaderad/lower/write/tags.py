@@ -189,7 +189,15 @@ class Tags:
             text = self._arrays.words(role, name)
             half_head = "override static void setHalfWord(uint offset, half value)"
             return [f"{head} {{}}", f"{half_head} {{ {self._arrays.guard}{text} = value; }}"]
-        return [f"{head} {{ {self._arrays.write_text(role, name, 'bits')} }}"]
+        width = self._arrays.width(role, name)
+        if width == 1:
+            return [f"{head} {{ {self._arrays.write_text(role, name, 'bits')} }}"]
+        words = f"{self._arrays.guard}{self._arrays.wide_words(role, name)}"
+        wide_head = f"override static void setWords{width}(uint offset, uint{width} bits)"
+        return [
+            f"{head} {{ {words}[offset % {width}] = bits; }}",
+            f"{wide_head} {{ {words} = bits; }}",
+        ]
 
     def _adder_lines(self, role: Role, name: str) -> list[str]:
         add = self._arrays.add_text(role, name)
