@@ -115,6 +115,7 @@ class Tags:
         rank = b.type.rank
         lengths = [self._arrays.extent(b.name, axis) for axis in range(rank)]
         text = lengths[-1]
+        # No branches: SwiftShader follows each path through a loop when it compiles one.
         for axis in reversed(range(rank - 1)):
             text = f"select(axis == {axis}, {lengths[axis]}, {text})"
         lines = [f"static uint length(int axis) {{ return {text}; }}"]
