@@ -100,9 +100,10 @@ def fit(mesh: Mesh, views: dict[str, sad.Array], steps: int) -> Fitted:
     found = Fitted([mesh.positions], [], [])
     state = shape.ADAM.init(mesh.positions)
     carry = (mesh.positions, state, shape.STIFFNESS, shape.RATE)
+    surface = mesh.triangles, render.adjacency(mesh.triangles)
     for k in range(steps):
         began = time.perf_counter()
-        error, *carry = shape.step(mesh.triangles, *views.values(), *carry)
+        error, *carry = shape.step(*surface, *views.values(), *carry)
         found.errors.append(float(error))
         found.seconds.append(time.perf_counter() - began)
         found.shapes.append(carry[0])
