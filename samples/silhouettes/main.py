@@ -177,9 +177,8 @@ def write_web(given: argparse.Namespace) -> None:
 
     page = Page(
         title="A sphere becomes a cow, in your browser",
-        text="Each step draws eight views of the mesh, shaded and as masks, compares them with those "
-        "of the cow, and moves the vertices along the gradient, which comes from inside of the "
-        "outlines and from the outlines themselves.",
+        text="Each step draws eight views of the mesh, shaded and as masks, and compares them with "
+        "those of the cow. Vertices follow their gradient, to which shading and outlines add.",
         size=given.size,
         steps=given.steps,
         views={"Fit": "film", "Target": "wanted"},
