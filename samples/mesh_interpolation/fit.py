@@ -211,6 +211,7 @@ class PositionFit(Fit):
         model = replace(model, colors=scene.marbled(model.positions))
         start, views = scene.dented(model.positions), scene.around()
         super().__init__(position_steps.position_step, model, start, size, views, lr=0.03)
+        self._adjacency = position_steps.adjacent(self._corners)
         self._neighbours = sad.array(scene.neighbours_of(model.corners), dtype=int)
         self._cameras = sad.array(scene.together(views), dtype=Camera)
         self._plain_targets, shown = position_steps.watched(
@@ -222,9 +223,9 @@ class PositionFit(Fit):
         done = min(1.0, self.steps_done / self.COARSE)
         stiffness = self.SMOOTHEST * (self.ROUGHEST / self.SMOOTHEST) ** done
         outlier = self.FARTHEST * (self.NEAREST / self.FARTHEST) ** done
-        return (self._corners, self._neighbours, self._fitted, self._true.colors, self._state,
-                self._cameras, self._plain_targets, stiffness, outlier,
-                self.lr * 0.1**done)  # fmt: skip
+        return (self._corners, self._adjacency, self._neighbours, self._fitted,
+                self._true.colors, self._state, self._cameras, self._plain_targets,
+                stiffness, outlier, self.lr * 0.1**done)  # fmt: skip
 
     def vertex_error(self) -> VertexError:
         """Of the vertices whose triangles show in at least two views; reads the positions."""

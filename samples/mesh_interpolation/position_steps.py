@@ -49,12 +49,20 @@ def relax(
     smoother[i] = total / weight
 
 
-def seen(corners: Any, positions: Any, colors: Any, views: Any, shape: Any) -> tuple[Any, Any]:
+def seen(
+    corners: Any, positions: Any, colors: Any, views: Any, shape: Any, adjacency: Any = None
+) -> tuple[Any, Any]:
     """Of each view the colours by plain light, on black, and the triangles it shows, or -1."""
     clip = project(views, positions, dim=(*views.shape, *positions.shape))
     fragments = render.rasterize(clip, corners, shape)
     hard = render.interpolate(colors, corners, fragments)
-    return render.antialias(hard, fragments, clip, corners), fragments.face
+    return render.antialias(hard, fragments, clip, corners, adjacency), fragments.face
+
+
+@sad.graph
+def adjacent(corners: sad.Array[int3, "faces"]) -> sad.Array[int3]:
+    """Sides along one edge, as `position_step` takes them."""
+    return render.adjacency(corners)
 
 
 @sad.graph
@@ -72,6 +80,7 @@ def watched(
 @sad.graph
 def position_step(
     corners: sad.Array[int3, "faces"],
+    adjacency: sad.Array[int3, "faces"],
     neighbours: sad.Array[int, "vertices", "most"],
     positions: sad.Array[float3, "vertices"],
     colors: sad.Array[float3, "vertices"],
@@ -86,6 +95,7 @@ def position_step(
 
     Args:
         corners: Three vertices a triangle.
+        adjacency: What `render.adjacency` returns for `corners`.
         neighbours: Of each vertex, see `relax`.
         positions: In the model's units, as `lr` is.
         colors: Known, and the same in `targets`.
@@ -99,7 +109,7 @@ def position_step(
     """
 
     def error(positions: Any) -> Any:
-        return errors(corners, positions, colors, views, targets, outlier)
+        return errors(corners, adjacency, positions, colors, views, targets, outlier)
 
     (_, square), pullback = sad.vjp(error, positions)
     (gradient,) = pullback((1.0, 0.0))
@@ -110,14 +120,20 @@ def position_step(
 
 
 def errors(
-    corners: Any, positions: Any, colors: Any, views: Any, targets: Any, outlier: Any
+    corners: Any,
+    adjacency: Any,
+    positions: Any,
+    colors: Any,
+    views: Any,
+    targets: Any,
+    outlier: Any,
 ) -> tuple[Any, Any]:
     """The error to descend, and the mean square of a channel, for each pixel that shows the mesh.
 
     The first is Geman and McClure's: a square where it is small, and never more than
     ``outlier ** 2`` a pixel.
     """
-    found, face = seen(corners, positions, colors, views, targets.shape[1:])
+    found, face = seen(corners, positions, colors, views, targets.shape[1:], adjacency)
     miss = found - targets
     square = sad.dot(miss, miss)
     count = sad.sum(sad.where(face < 0, 0.0, 1.0))

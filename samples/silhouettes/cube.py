@@ -50,12 +50,12 @@ PAPER, INK, RULE = (250, 249, 246), (70, 76, 88), (222, 221, 216)
 CURVES = ((205, 92, 52), (62, 128, 96), (58, 92, 170))
 
 
-def picture(positions: Any, colors: Any, poses: Any, size: int) -> Any:
+def picture(positions: Any, colors: Any, poses: Any, size: int, adjacency: Any = None) -> Any:
     """What each pose shows of its cube, on black."""
     clip = render.transform(poses, positions)
     fragments = render.rasterize(clip, TRIANGLES, (size, size))
     color = render.interpolate(colors, TRIANGLES, fragments)
-    return render.antialias(color, fragments, clip, TRIANGLES)
+    return render.antialias(color, fragments, clip, TRIANGLES, adjacency)
 
 
 @cache
@@ -71,12 +71,14 @@ def steps_at(size: int) -> Any:
         true: Any,
     ) -> Any:
         """The cubes and Adam's state after all steps, and their errors before each."""
+        beside = render.adjacency(TRIANGLES)
 
         def step(carry: Any, now: Any) -> Any:
             (cube, state), (poses, rate) = carry, now
 
             def error(cube: Any) -> Any:
-                miss = picture(*cube, poses, size) - picture(*true, poses, size)
+                found, wanted = (picture(*one, poses, size, beside) for one in (cube, true))
+                miss = found - wanted
                 return sad.sum(sad.dot(miss, miss))
 
             apart = sad.mean(sad.length(cube[0] - true[0]), axis=1)

@@ -2,10 +2,12 @@
 
     python samples/silhouettes/main.py [--out DIR] [--size 128] [--steps 200] [--subdivisions 4]
                                        [--quick] [--runtime wgpu|slangpy]
+    python samples/silhouettes/main.py --web DIR
 
 Writes into DIR: the sphere, an early shape, the last one, Spot and what is fitted to in
 overview.png, the fit beside Spot as an animation in fit.webp, loss.svg, and the mesh in shape.ply.
-With --quick does so in seconds, and coarsely.
+With --quick does so in seconds, and coarsely. With --web writes a page that fits in a browser,
+without Python.
 """
 
 from __future__ import annotations
@@ -100,9 +102,10 @@ def fit(mesh: Mesh, views: dict[str, sad.Array], steps: int) -> Fitted:
     found = Fitted([mesh.positions], [], [])
     state = shape.ADAM.init(mesh.positions)
     carry = (mesh.positions, state, shape.STIFFNESS, shape.RATE)
+    surface = mesh.triangles, render.adjacency(mesh.triangles)
     for k in range(steps):
         began = time.perf_counter()
-        error, *carry = shape.step(mesh.triangles, *views.values(), *carry)
+        error, *carry = shape.step(*surface, *views.values(), *carry)
         found.errors.append(float(error))
         found.seconds.append(time.perf_counter() - began)
         found.shapes.append(carry[0])
@@ -168,6 +171,25 @@ def write(out: Path, mesh: Mesh, found: Fitted, targets: sad.Array) -> None:
     )
 
 
+def write_web(given: argparse.Namespace) -> None:
+    """Writes the page that does in a browser what `fit` does here."""
+    from live import Page, write_page
+
+    page = Page(
+        title="A sphere becomes a cow, in your browser",
+        text="Each step draws eight views of the mesh, shaded and as masks, and compares them with "
+        "those of the cow. Vertices follow their gradient, to which shading and outlines add.",
+        size=given.size,
+        steps=given.steps,
+        views={"Fit": "film", "Target": "wanted"},
+    )
+    mesh, views = start(given.subdivisions, given.size)
+    arrays = {**mesh._asdict(), "adjacency": render.adjacency(mesh.triangles), **views}
+    first = {name: array.numpy() for name, array in arrays.items()}
+    first |= {"stiffness": shape.STIFFNESS, "rate": shape.RATE}
+    write_page(given.web, HERE / "shape.py", page, first)
+
+
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--out", type=Path, default=HERE / "out", metavar="DIR")
@@ -178,16 +200,17 @@ def main(arguments: list[str] | None = None) -> None:
     )
     parser.add_argument("--quick", action="store_true", help="few steps on small views")
     parser.add_argument("--runtime", choices=["wgpu", "slangpy"])
+    parser.add_argument("--web", type=Path, metavar="DIR", help="write a page for browsers instead")
     given = parser.parse_args(arguments)
     if given.quick:
         vars(given).update(QUICK)
     if given.size < 8 or given.size % 8 or given.steps < 1:
         parser.error("--size is a multiple of 8, --steps at least 1")
-    # The chart and the film are made as those of the mesh.
-    sys.path.append(str(HERE.parent / "mesh_interpolation"))
+    # The page, the chart and the film are those of other samples, too.
+    sys.path += [str(HERE.parent / name) for name in ("live", "mesh_interpolation")]
     try:
         with sad.open_device(given.runtime):
-            run(given)
+            (write_web if given.web else run)(given)
     except (sad.Error, OSError) as failure:
         parser.error(str(failure))
 

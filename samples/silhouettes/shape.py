@@ -67,14 +67,14 @@ def on_paper(pixel: float4) -> float3:
     return pixel.xyz + (1.0 - pixel.w) * float3(PAPER[0], PAPER[1], PAPER[2])
 
 
-def pictures(positions: Any, triangles: Any, cameras: Any, like: Any) -> Any:
+def pictures(positions: Any, triangles: Any, cameras: Any, like: Any, adjacency: Any = None) -> Any:
     """What the cameras see, in the shape of `like`."""
     clip = render.transform(cameras, positions)
     fragments = render.rasterize(clip, triangles, like.shape[1:])
     normals = render.normals(positions, triangles)
     seen = render.interpolate(normals, triangles, fragments)
     color = shade(fragments.face, seen, dim=like.shape)
-    return render.antialias(color, fragments, clip, triangles)
+    return render.antialias(color, fragments, clip, triangles, adjacency)
 
 
 def smoothed(rough: Any, triangles: Any, stiffness: Any) -> Any:
@@ -90,6 +90,7 @@ def smoothed(rough: Any, triangles: Any, stiffness: Any) -> Any:
 @sad.graph
 def step(
     triangles: sad.Array[int3, "triangles"],
+    adjacency: sad.Array[int3, "triangles"],
     cameras: sad.Array[float4x4, "views"],
     targets: sad.Array[float4, "views", "size", "size"],
     positions: sad.Array[float3, "vertices"],
@@ -104,7 +105,7 @@ def step(
     """
 
     def cost(positions: Any) -> Any:
-        miss = pictures(positions, triangles, cameras, targets) - targets
+        miss = pictures(positions, triangles, cameras, targets, adjacency) - targets
         bend = render.laplacian(positions, triangles)
         error = sad.mean(sad.dot(miss, miss))
         return error + BENDING * sad.mean(sad.dot(bend, bend)), error

@@ -93,4 +93,8 @@ MESSAGES: dict[str, Message] = {
         help="give one image, or a list of levels, each half as large as the one before along each "
         "axis, rounded down, and at least 1",
     ),
+    "SR0820": _shape(
+        "`adjacency` of `antialias` has shape {shape}, and `triangles` {of}",
+        help="give what `render.adjacency(triangles)` returns, or leave it out",
+    ),
 }

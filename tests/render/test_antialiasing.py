@@ -212,6 +212,33 @@ def test_antialiasing_has_derivatives_by_color_and_positions(device: sad.Device)
     sad.gradcheck(picture, points, color, eps=1e-4)
 
 
+def test_sides_know_the_side_of_the_triangle_beside_them(device: sad.Device) -> None:
+    # Two triangles share the edge from 1 to 2; three have the edge from 4 to 5.
+    corners = np.int32([[0, 1, 2], [2, 1, 3], [4, 5, 6], [5, 4, 7], [8, 4, 5]])
+    found = render.adjacency(corners).numpy()
+    assert found.tolist() == [[5, -1, -1], [-1, -1, 0], [-1, -1, -1], [-1, -1, -1], [-1, -1, -1]]
+    assert render.adjacency(corners[:0]).shape == (0,)
+
+
+def test_adjacency_that_is_known_gives_the_same_picture(device: sad.Device) -> None:
+    points, corners = globe(6, 8)
+    clip = np.float32([[0.8 * x, 0.7 * y, 0.5 + 0.3 * z, 1] for x, y, z in points])
+    found = render.rasterize(clip, corners, (24, 24))
+    color = np.float32(np.random.default_rng(4).uniform(size=(24, 24)))
+
+    @sad.graph
+    def known(adjacency: Any, corners: Any) -> Any:
+        return render.antialias(color, found, clip, corners, adjacency)
+
+    expected = render.antialias(color, found, clip, corners).numpy()
+    assert np.any(expected != color)
+    assert np.array_equal(
+        known(render.adjacency(corners), sad.array(corners, dtype=int3)).numpy(), expected
+    )
+    with pytest.raises(sad.ShapeError, match="SR0820"):
+        render.antialias(color, found, clip, corners, render.adjacency(corners[1:]))
+
+
 def test_picture_of_another_shape_is_refused(device: sad.Device) -> None:
     clip, corners = rectangle(0, 0), np.int32([[0, 1, 2], [0, 2, 3]])
     found = render.rasterize(clip, corners, (8, 8))

@@ -1,4 +1,4 @@
-"""Pages of samples in Chromium: products, random numbers, convolutions, loops, pictures.
+"""Pages of samples in Chromium: products, random numbers, convolutions, loops, meshes.
 
 The driver that Chromium brings has no float atomics.
 """
@@ -53,10 +53,15 @@ def planet_losses(sample: ModuleType) -> list[float]:
     return sample.fit(sample.on_device(sample.texels(16)), STEPS)[1]
 
 
+def shape_losses(sample: ModuleType) -> list[float]:
+    return sample.fit(*sample.start(4, 32), STEPS).errors
+
+
 @pytest.mark.parametrize(
     ("name", "size", "losses"),
     [
         ("neural_texture", 24, texture_losses),
+        ("silhouettes", 32, shape_losses),
         ("smoke", 32, smoke_losses),
         ("texture", 16, planet_losses),
     ],

@@ -32,7 +32,7 @@ SHARED = [
 # Of the graphs that each file defines, those that the page runs.
 BUILDS = {
     "steps": ["hits_of", "picture", "difference", "heated", "color_step", "normal_step"],
-    "position_steps": ["watched", "position_step"],
+    "position_steps": ["adjacent", "watched", "position_step"],
 }
 SURFACE = {
     "model": "spot",
@@ -59,7 +59,7 @@ FITS = {
     "positions": {
         "title": "Positions",
         "model": "marbled",
-        "first": [["watched", ["targets", "shown"]]],
+        "first": [["adjacent", ["adjacency"]], ["watched", ["targets", "shown"]]],
         "graph": "position_step",
         "fitted": "positions",
         "start": "dented",

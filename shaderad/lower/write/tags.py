@@ -115,8 +115,9 @@ class Tags:
         rank = b.type.rank
         lengths = [self._arrays.extent(b.name, axis) for axis in range(rank)]
         text = lengths[-1]
+        # No branches: SwiftShader follows each path through a loop when it compiles one.
         for axis in reversed(range(rank - 1)):
-            text = f"axis == {axis} ? {lengths[axis]} : {text}"
+            text = f"select(axis == {axis}, {lengths[axis]}, {text})"
         lines = [f"static uint length(int axis) {{ return {text}; }}"]
         if b.name in self._arrays.checked:
             names = ["i", "j", "k", "l"][:rank]

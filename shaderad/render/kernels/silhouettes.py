@@ -82,7 +82,7 @@ def outline_between(
     pixel: float2,
     clip: sad.In[float4, 2],
     triangles: sad.In[int3],
-    mates: sad.In[int],
+    mates: sad.In[int3],
 ) -> int2:
     """The silhouette that a line crosses from a triangle at its start; (-1, -1) for none.
 
@@ -106,7 +106,7 @@ def outline_between(
         for _ in range(corner):
             i, a, b, c = i.yzx, b, c, a
         # The line leaves over the edge from b to c.
-        mate = mates[3 * t + corner]
+        mate = mates[t][corner]
         is_outline = mate < 0
         if mate >= 0:
             t = int(sad.uint(mate) // sad.uint(3))
@@ -124,7 +124,7 @@ def find_outlines(
     x: sad.Index,
     clip: sad.In[float4, 2],
     triangles: sad.In[int3],
-    mates: sad.In[int],
+    mates: sad.In[int3],
     face: sad.In[int, 3],
     depth: sad.In[float, 3],
     down: int,
