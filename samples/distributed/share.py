@@ -18,7 +18,7 @@ import torch
 import scene
 import shaderad as sad
 from kernels import Camera
-from position_steps import seen, smoothed, watched
+from position_steps import adjacent, seen, smoothed, watched
 from shaderad import float3, int3
 
 VIEWS, LIFTS = 8, (0.7, -0.4)
@@ -42,6 +42,7 @@ def placed(
 @sad.graph
 def errors(
     corners: sad.Array[int3, "faces"],
+    adjacency: sad.Array[int3, "faces"],
     neighbours: sad.Array[int, "vertices", "most"],
     start: sad.Array[float3, "vertices"],
     moves: sad.Array[float3, "vertices"],
@@ -55,7 +56,7 @@ def errors(
     So the mean over processes with as many views each is that over all views.
     """
     positions = placed(neighbours, start, moves)
-    found, _ = seen(corners, positions, colors, cameras, targets.shape[1:])
+    found, _ = seen(corners, positions, colors, cameras, targets.shape[1:], adjacency)
     miss = found - targets
     square = sad.dot(miss, miss)
     return sad.mean(square / (1.0 + square / (outlier * outlier))), sad.mean(square) / 3.0
@@ -78,6 +79,7 @@ class Share(torch.nn.Module):
         turns = 2 * np.pi * np.arange(VIEWS) / VIEWS
         cameras = [scene.orbit(turn, LIFTS[k % 2]) for k, turn in enumerate(turns)]
         self._corners = sad.array(model.corners, dtype=int3)
+        self._adjacency = adjacent(self._corners)
         self._neighbours = sad.array(scene.neighbours_of(model.corners), dtype=int)
         self._start = sad.array(self.start, dtype=float3)
         self._true = sad.array(model.positions, dtype=float3)
@@ -90,9 +92,16 @@ class Share(torch.nn.Module):
 
     def _errors_of(self, moves: Any, outlier: Any) -> Any:
         return errors(
-            self._corners, self._neighbours, self._start, moves, self._colors, self._cameras,
-            self._targets, outlier,
-        )  # fmt: skip
+            self._corners,
+            self._adjacency,
+            self._neighbours,
+            self._start,
+            moves,
+            self._colors,
+            self._cameras,
+            self._targets,
+            outlier,
+        )
 
     def forward(self, done: float) -> tuple[torch.Tensor, torch.Tensor]:
         """The error to descend, and the mean square; `done` goes from 0 to 1 during the fit."""

@@ -12,7 +12,6 @@ import pytest
 
 import shaderad as sad
 from shaderad import float3, render
-from shaderad.render import antialiasing
 from shaderad.render.kernels import silhouettes
 from shaderad.runtime import base
 from tests.samples.conftest import FOLDER
@@ -46,7 +45,7 @@ class Oracle:
         self.cameras, self.targets = fit.views, np.float64(fit._plain_targets.numpy())
         clip = project(fit._cameras, fit._start, dim=(len(fit.views), fit.vertex_count))
         fragments = render.rasterize(clip, fit._corners, (fit.size, fit.size))
-        mates, self.face = antialiasing.mates_of(fit._corners), fragments.face.numpy()
+        mates, self.face = render.adjacency(fit._corners), fragments.face.numpy()
         found = (
             silhouettes.find_outlines(
                 clip,
