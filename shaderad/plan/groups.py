@@ -14,18 +14,18 @@ from functools import partial
 from shaderad.ir import arrays, nodes, ops, sizes
 from shaderad.ir.arrays import Value
 from shaderad.ir.nodes import Assign, Stmt
-from shaderad.ir.types import INT, Access
+from shaderad.ir.types import FLOAT, INT, Access, scalars
 from shaderad.plan.group_arrays import GroupDecisions, NoGroup, Region
 from shaderad.plan.group_memory import counted, decide
 from shaderad.plan.group_rows import GroupRows
-from shaderad.plan.group_sums import add_at_indices
 from shaderad.plan.group_tiles import tiled
 from shaderad.plan.group_writer import THREADS, GroupWriter
 from shaderad.plan.kernels import IsStored, Writer, write_kernel
-from shaderad.plan.positions import Position, add, constant, times
+from shaderad.plan.positions import Indices, Position, add, constant, times
 from shaderad.plan.reductions import (
     ReduceFields,
 )
+from shaderad.plan.scatters import guarded
 from shaderad.plan.steps import (
     Effort,
     GroupLoop,
@@ -38,6 +38,7 @@ from shaderad.plan.steps import (
 )
 from shaderad.plan.storage import is_fused_node
 from shaderad.rules import composing as c
+from shaderad.rules.arrays import building as b
 
 STEP_COST = 500_000
 """The cost of a step, in additions, up to which one workgroup takes less time than a dispatch."""
@@ -219,7 +220,7 @@ class _Group:
             case RunKernel(work=work) if all(map(_is_elementwise, step.writes)):
                 self._writer.compute([v for _, v in work.writes])
             case RunKernel():
-                add_at_indices(self._writer, step.writes[0])
+                _add_at_indices(self._writer, step.writes[0])
             case RunPass(node=arrays.Reduce() | ReduceFields() as node):
                 others = [v for _, v in step.producer.writes[1:]]
                 GroupRows(self._writer).reduce(node, step.results, others)
@@ -235,3 +236,42 @@ class _Group:
 
 def _is_elementwise(v: Value) -> bool:
     return v.producer is not None and is_fused_node(v.producer)
+
+
+def _add_at_indices(writer: GroupWriter, result: Value) -> None:
+    """Adds floats by index array, atomically, to an array that was filled before."""
+    positions, node = writer.positions, result.producer
+    is_float = all(s == FLOAT for s in scalars(result.element))
+    if not isinstance(node, arrays.ScatterAdd) or not is_float:
+        raise NoGroup
+    base = node.operands[0]
+    sums = writer.arrays.scratch(result.element, sizes.product(base.shape))
+
+    def fill(at: Indices) -> list[Stmt]:
+        places = {base: [sums]}
+        if b.is_zero(base):
+            return writer.stored_at(places, at, [c.zero(base.element)])
+        return writer.stores(places, at, is_copy=True)
+
+    def add_values(at: Indices) -> list[Stmt]:
+        count, width = len(node.operands[2].shape), len(node.parts[0])
+        written = writer.written(
+            [(v, at if k == 0 else at[:count]) for part in node.parts for k, v in enumerate(part)]
+        )
+        body: list[Stmt] = [*written.body]
+        for start in range(0, len(written.values), width):
+            value, *found = written.values[start : start + width]
+            inner = (*map(positions.of, found), *at[count:])
+            place = writer.arrays.sum_index(sums, base.shape, inner)
+            adding = nodes.Accumulate(buffer=sums.array, indices=(place,), value=value)
+            body.append(guarded(positions.size, found, base.shape, adding))
+        return body
+
+    writer.each(base.shape, fill)
+    writer.each(node.operands[1].shape, add_values)
+    targets = [*writer.rows.get(result, ())]
+    if result in writer.place_of:
+        targets.append(writer.place_of[result])
+    writer.place_of[result] = sums
+    for target in targets:
+        writer.copy(result, target)
