@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 import torch
@@ -156,12 +157,17 @@ def company() -> Iterator[tuple[int, int]]:
     if distributed.is_torchelastic_launched():
         if backend == "nccl":
             torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-        distributed.init_process_group(backend, timeout=PATIENCE)
+        store, rank, count = next(distributed.rendezvous("env://", timeout=PATIENCE))
+        # After a restart the launcher's store still has the addresses of those that have ended.
+        attempt = distributed.PrefixStore(os.environ["TORCHELASTIC_RESTART_COUNT"], store)
+        distributed.init_process_group(
+            backend, store=attempt, rank=rank, world_size=count, timeout=PATIENCE
+        )
     else:
         distributed.init_process_group(backend, store=distributed.HashStore(), rank=0, world_size=1)
     rank, count = distributed.get_rank(), distributed.get_world_size()
     me = f"process {rank} of {count}"
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(f"{me} was stopped: the run has ended"))
+    signal.signal(signal.SIGTERM, lambda *_: leave(f"{me} was stopped: the run has ended"))
     try:
         yield rank, count
     except RuntimeError as failure:
@@ -169,9 +175,15 @@ def company() -> Iterator[tuple[int, int]]:
         if not isinstance(failure, distributed.DistError) and "gloo" not in str(failure):
             raise
         told = str(failure).splitlines()[0]
-        sys.exit(f"{me} ends: another one did not answer, and its views are missing ({told})")
+        leave(f"{me} ends: another one did not answer, and its views are missing ({told})")
     else:
         distributed.destroy_process_group()
+
+
+def leave(sentence: str) -> NoReturn:
+    """Ends this process; `torchrun`, which ends all others then, does not disturb it."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    sys.exit(sentence)
 
 
 def main(arguments: list[str] | None = None) -> None:

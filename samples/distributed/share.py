@@ -34,9 +34,10 @@ def placed(
     neighbours: sad.Array[int, "vertices", "most"],
     start: sad.Array[float3, "vertices"],
     moves: sad.Array[float3, "vertices"],
+    stiffness: float,
 ) -> Any:
     """The positions that parameters stand for."""
-    return start + smoothed(moves, neighbours, STIFFNESS)
+    return start + smoothed(moves, neighbours, stiffness)
 
 
 @sad.graph
@@ -49,13 +50,14 @@ def errors(
     colors: sad.Array[float3, "vertices"],
     cameras: sad.Array[Camera, "views"],
     targets: sad.Array[float3, "views", "size", "size"],
+    stiffness: float,
     outlier: float,
 ) -> Any:
     """The error to descend, and the mean square of a channel: means over all pixels.
 
     So the mean over processes with as many views each is that over all views.
     """
-    positions = placed(neighbours, start, moves)
+    positions = placed(neighbours, start, moves, stiffness)
     found, _ = seen(corners, positions, colors, cameras, targets.shape[1:], adjacency)
     miss = found - targets
     square = sad.dot(miss, miss)
@@ -100,6 +102,7 @@ class Share(torch.nn.Module):
             self._colors,
             self._cameras,
             self._targets,
+            STIFFNESS,
             outlier,
         )
 
@@ -110,4 +113,4 @@ class Share(torch.nn.Module):
     def positions(self) -> np.ndarray[Any, Any]:
         """Where the vertices are."""
         moves = sad.array(self.moves.detach().cpu().numpy(), dtype=float3)
-        return placed(self._neighbours, self._start, moves).numpy()
+        return placed(self._neighbours, self._start, moves, STIFFNESS).numpy()

@@ -23,7 +23,7 @@ MAIN = ROOT / "samples" / "distributed" / "main.py"
 STEPS = ROOT / "tests" / "samples" / "distributed_steps.py"
 FLOAT32 = 1e-6
 """Of the largest derivative: sums of the same numbers in another order."""
-SECONDS = 120
+SECONDS = 300
 
 
 def launched(count: int, *command: Any, restarts: int = 0) -> subprocess.Popen[str]:
