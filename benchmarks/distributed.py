@@ -41,25 +41,31 @@ def run(given: argparse.Namespace, folder: Path) -> None:
     os.sched_setaffinity(0, {int(os.environ["LOCAL_RANK"])})
     options = argparse.Namespace(size=given.size, steps=given.steps, every=given.steps + 1,
                                  out=folder / "none")  # fmt: skip
-    with sample.company() as (rank, count), sad.open_device(given.runtime, adapter="auto"):
-        training = sample.Training(sample.Share(rank, count, given.size), options)
-        seconds, gradient = [], None
-        for _ in range(given.steps):
-            began = time.perf_counter()
-            square = training.step()
-            seconds.append(time.perf_counter() - began)
-            if gradient is None:
-                assert training.share.moves.grad is not None
-                gradient = training.share.moves.grad.numpy().copy()
-        distributed.all_reduce(square)
-        found: dict[str, Any] = {
-            "views a second": sample.VIEWS / statistics.median(seconds),
-            "psnr": sample.psnr(square / count),
-            "means": {n: mean_seconds(n) for n in MEANS} if count > 1 else {},
-        }
+    with sample.company() as (rank, count):
+        with sad.open_device(given.runtime, adapter="auto"):
+            found, gradient = fitted(sample.Share(rank, count, given.size), options, count)
         if rank == 0:
             np.save(folder / f"gradient_{count}.npy", gradient)
             (folder / "found.json").write_text(json.dumps(found))
+
+
+def fitted(share: Any, options: argparse.Namespace, count: int) -> tuple[dict[str, Any], Any]:
+    """Rates of a whole fit, and its first gradient."""
+    training = sample.Training(share, options)
+    seconds, gradient = [], None
+    while training.done < options.steps:
+        began = time.perf_counter()
+        square = training.step()
+        seconds.append(time.perf_counter() - began)
+        if gradient is None:
+            gradient = share.moves.grad.numpy().copy()
+    distributed.all_reduce(square)
+    found = {
+        "views a second": sample.VIEWS / statistics.median(seconds),
+        "psnr": sample.psnr(square / count),
+        "means": {n: mean_seconds(n) for n in MEANS} if count > 1 else {},
+    }
+    return found, gradient
 
 
 def mean_seconds(count: int) -> float:

@@ -11,6 +11,7 @@ and what was looked for. Without `torchrun` one process sees all views.
 from __future__ import annotations
 
 import argparse
+import gc
 import math
 import os
 import signal
@@ -177,6 +178,8 @@ def company() -> Iterator[tuple[int, int]]:
         told = str(failure).splitlines()[0]
         leave(f"{me} ends: another one did not answer, and its views are missing ({told})")
     else:
+        # Reducers are cycles, and hold the group, whose threads must end before the interpreter.
+        gc.collect()
         distributed.destroy_process_group()
 
 

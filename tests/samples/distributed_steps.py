@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -21,16 +22,21 @@ def run(steps: int, runtime: str, folder: Path) -> None:
     sys.path.append(str(SAMPLES / "distributed"))
     main = module_of(SAMPLES / "distributed" / "main.py")
     given = argparse.Namespace(size=32, steps=20, every=100, out=folder)
-    with main.company() as (rank, count), sad.open_device(runtime, adapter="auto"):
-        training = main.Training(main.Share(rank, count, given.size), given)
-        gradients, moves = [], []
-        for _ in range(steps):
-            training.step()
-            found = training.share.moves
-            assert found.grad is not None
-            gradients.append(found.grad.numpy().copy())
-            moves.append(found.detach().numpy().copy())
-        np.savez(folder / f"{count}_{rank}.npz", gradients=gradients, moves=moves)
+    with main.company() as (rank, count):
+        with sad.open_device(runtime, adapter="auto"):
+            share = main.Share(rank, count, given.size)
+            found = stepped(main.Training(share, given), share, steps)
+        np.savez(folder / f"{count}_{rank}.npz", **found)
+
+
+def stepped(training: Any, share: Any, steps: int) -> dict[str, Any]:
+    """Gradients and parameters of each step."""
+    found: dict[str, Any] = {"gradients": [], "moves": []}
+    for _ in range(steps):
+        training.step()
+        found["gradients"].append(share.moves.grad.numpy().copy())
+        found["moves"].append(share.moves.detach().numpy().copy())
+    return found
 
 
 if __name__ == "__main__":
