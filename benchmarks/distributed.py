@@ -29,7 +29,7 @@ import shaderad as sad
 SAMPLE = Path(__file__).parents[1] / "samples" / "distributed"
 sys.path.append(str(SAMPLE))
 
-import main as sample  # noqa: E402
+import main as sample  # noqa: E402 - found beside its module
 
 MEANS = (1, 8_790, 250_000, 8_000_000)
 """Floats that are averaged: the second are the gradient's."""
