@@ -21,6 +21,7 @@ from shaderad.plan import scatters, sorting
 from shaderad.plan.elements import base_of
 from shaderad.plan.epilogues import epilogue_of, followers, fused_onto_passes, with_epilogues
 from shaderad.plan.groups import group_loop
+from shaderad.plan.invariants import hoisted
 from shaderad.plan.joined_calls import (
     call_key,
     extremes_of,
@@ -62,7 +63,7 @@ def plan(graph: Graph, buffer_limit: int = PORTABLE_BUFFER_LIMIT, depth: int = 0
         buffer_limit: The number of buffers that a kernel should bind.
         depth: The number of loops around the graph.
     """
-    graph = simplified(narrowed(graph, buffer_limit - UNREAD_BUFFERS))
+    graph = hoisted(simplified(narrowed(graph, buffer_limit - UNREAD_BUFFERS)))
     graph = exact_products(without_unread_results(graph))
     graph = joined_scatters(graph, buffer_limit - UNREAD_BUFFERS)
     graph = joined_reductions(graph, buffer_limit - 1 - PASS_BUFFERS)

@@ -38,7 +38,7 @@ Rule = Callable[[Node], Sequence[Value]]
 """Maps a node to the values that replace its results."""
 
 
-def _rewritten(graph: Graph, rule: Rule) -> Graph:
+def rewritten(graph: Graph, rule: Rule) -> Graph:
     """`graph` with results of nodes replaced by a rule, which takes nodes of rewritten operands."""
     value_of: dict[Value, Value] = {v: v for v in graph.inputs}
     _rewrite(graph, rule, value_of)
@@ -67,7 +67,7 @@ def _rewrite(graph: Graph, rule: Rule, value_of: dict[Value, Value]) -> None:
 
 def narrowed(graph: Graph, limit: int) -> Graph:
     """Packs operands of fused nodes beyond `limit` as fields of arrays of structs."""
-    return _rewritten(graph, lambda node: _narrow(node, limit).results)
+    return rewritten(graph, lambda node: _narrow(node, limit).results)
 
 
 def _narrow(node: Node, limit: int) -> Node:
@@ -113,7 +113,7 @@ def _pack(values: tuple[Value, ...]) -> Value:
 
 def simplified(graph: Graph) -> Graph:
     """Merges equal nodes, inlines subgraphs, and expands nodes that no single step computes."""
-    return _rewritten(_rewritten(_merged(graph), _inlined), _expanded)
+    return rewritten(rewritten(_merged(graph), _inlined), _expanded)
 
 
 def _merged(graph: Graph) -> Graph:
@@ -127,7 +127,7 @@ def _merged(graph: Graph) -> Graph:
             return (same,)
         return node_by_key.setdefault(_key(node, expressions), node).results
 
-    return _rewritten(graph, merge)
+    return rewritten(graph, merge)
 
 
 def _unchanged(node: Node) -> Value | None:
@@ -233,7 +233,7 @@ def exact_products(graph: Graph) -> Graph:
 
     See `scan_operators`. Comes after differentiation, whose rules know plain products only.
     """
-    return _rewritten(graph, _exact)
+    return rewritten(graph, _exact)
 
 
 def _exact(node: Node) -> Sequence[Value]:
