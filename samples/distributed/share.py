@@ -29,15 +29,27 @@ FARTHEST, NEAREST = 0.15, 0.02
 """Errors of pixels above it weigh less: at the first step, and at the last."""
 
 
+@sad.custom_vjp
+def smooth(moves: Any, neighbours: Any) -> Any:
+    """`moves` without what tells a vertex from its neighbours."""
+    return smoothed(moves, neighbours, STIFFNESS)
+
+
+# Smoothing is linear and symmetric, so it is its own pullback.
+smooth.defvjp(
+    lambda moves, neighbours: (smoothed(moves, neighbours, STIFFNESS), neighbours),
+    lambda neighbours, bar: (smoothed(bar, neighbours, STIFFNESS), None),
+)
+
+
 @sad.graph
 def placed(
     neighbours: sad.Array[int, "vertices", "most"],
     start: sad.Array[float3, "vertices"],
     moves: sad.Array[float3, "vertices"],
-    stiffness: float,
 ) -> Any:
     """The positions that parameters stand for."""
-    return start + smoothed(moves, neighbours, stiffness)
+    return start + smooth(moves, neighbours)
 
 
 @sad.graph
@@ -50,14 +62,13 @@ def errors(
     colors: sad.Array[float3, "vertices"],
     cameras: sad.Array[Camera, "views"],
     targets: sad.Array[float3, "views", "size", "size"],
-    stiffness: float,
     outlier: float,
 ) -> Any:
     """The error to descend, and the mean square of a channel: means over all pixels.
 
     So the mean over processes with as many views each is that over all views.
     """
-    positions = placed(neighbours, start, moves, stiffness)
+    positions = placed(neighbours, start, moves)
     found, _ = seen(corners, positions, colors, cameras, targets.shape[1:], adjacency)
     miss = found - targets
     square = sad.dot(miss, miss)
@@ -102,7 +113,6 @@ class Share(torch.nn.Module):
             self._colors,
             self._cameras,
             self._targets,
-            STIFFNESS,
             outlier,
         )
 
@@ -113,4 +123,4 @@ class Share(torch.nn.Module):
     def positions(self) -> np.ndarray[Any, Any]:
         """Where the vertices are."""
         moves = sad.array(self.moves.detach().cpu().numpy(), dtype=float3)
-        return placed(self._neighbours, self._start, moves, STIFFNESS).numpy()
+        return placed(self._neighbours, self._start, moves).numpy()
