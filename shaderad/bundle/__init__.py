@@ -7,9 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from shaderad.compiler.launch_shapes import PORTABLE
 from shaderad.diagnostics import error
 from shaderad.diagnostics.tracebacks import api_boundary
-from shaderad.lower.bindings import BOUNDS, WORKGROUP_SIZE
+from shaderad.lower.bindings import BOUNDS
 from shaderad.lower.targets import DEFAULT_TARGETS
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def build(
     bounds: str = "raise",
     atomics: str | Sequence[str] = (),
     features: str | Sequence[str] = (),
-    workgroup: int = WORKGROUP_SIZE,
+    workgroup: int = PORTABLE.workgroup,
     space: int = 0,
     binding_base: int = 0,
     wrt: str | Sequence[str] = (),

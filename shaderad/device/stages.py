@@ -25,7 +25,7 @@ from shaderad.ir import sizes, types
 from shaderad.ir.pointers import is_pooled
 from shaderad.ir.prints import prints
 from shaderad.ir.types import Access
-from shaderad.lower.bindings import WORKGROUP_SIZE, Lowered, Mode, Site, Variant
+from shaderad.lower.bindings import Lowered, Mode, Site, Variant
 from shaderad.runtime.process import call_in_children, let_through
 
 if TYPE_CHECKING:
@@ -200,6 +200,7 @@ class Stages:
     def variant(self, choice: Choice) -> Variant:
         """The variant that `choice` is on this device."""
         capabilities = self._runtime.capabilities
+        shape = capabilities.launch_shape
         return Variant(
             wanted=choice.wanted,
             bounds=choice.bounds,
@@ -212,11 +213,11 @@ class Stages:
             is_one_thread=choice.is_one_thread,
             is_one_group=choice.group_threads > 0,
             is_windowed=choice.is_windowed and not choice.group_threads,
-            workgroup=choice.group_threads or WORKGROUP_SIZE,
+            workgroup=choice.group_threads or shape.workgroup,
             atomics=capabilities.atomics,
             subgroups="subgroups" in capabilities.features,
             storage_buffer_limit=capabilities.storage_buffer_limit,
-            is_parallel=capabilities.is_parallel,
+            shape=shape,
             host=f"`{capabilities.adapter}`",
             features=capabilities.features,
         )

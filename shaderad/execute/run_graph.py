@@ -264,11 +264,12 @@ class GraphRunner:
         self, sizes: Mapping[str, int], *, are_fixed: bool = True, has_groups: bool = True
     ) -> PlanChoices:
         capabilities = self._device.capabilities
-        limit, lanes = capabilities.group_bytes_limit, capabilities.subgroup_size
-        return PlanChoices(sizes, limit, lanes, are_fixed, has_groups)
+        limit, shape = capabilities.group_bytes_limit, capabilities.launch_shape
+        return PlanChoices(sizes, limit, shape, are_fixed, has_groups)
 
     def _plan(self, graph: Graph) -> Plan:
-        return plan(graph, self._device.capabilities.storage_buffer_limit)
+        capabilities = self._device.capabilities
+        return plan(graph, capabilities.storage_buffer_limit, capabilities.launch_shape)
 
     def _newly_planned(self, graph: Graph) -> _PlannedGraph:
         with Work("graph", "planning"):

@@ -11,6 +11,7 @@ from functools import cached_property
 
 from shaderad.bodies.reaches import Reach
 from shaderad.compiler.artifact import Program
+from shaderad.compiler.launch_shapes import PORTABLE, LaunchShape
 from shaderad.diagnostics import Span
 from shaderad.ir import sizes
 from shaderad.ir.shown import PrintForm
@@ -18,18 +19,14 @@ from shaderad.ir.sizes import Size
 from shaderad.ir.tables import check_rows
 from shaderad.ir.types import Type
 
-WORKGROUP_SIZE = 64
-"""The default number of threads of a workgroup; `groupSize` of the library."""
+GROUP_SIZE = 64
+"""`groupSize` of the library, for modules that do not define it."""
 BOUNDS = ("raise", "ignore", "unchecked")
 """Values of `Variant.bounds`: the effect of an index out of range."""
 ATOMICS = ("native", "exchange", "compare-exchange")
 """Values of `Variant.atomics`: the implementation of atomic adds of floats."""
 CHECKS = ("nan", "writes")
 """Values of `Variant.checks`: NaN and infinity; an Out element written twice."""
-REDUCTION_GROUP_LIMIT = 1024
-"""Groups of a dispatch that sums, one atomic add a group: 65,536 threads fill today's GPUs."""
-SERIAL_GROUP_LIMIT = 128
-"""Groups of a dispatch on a processor, where groups run in turn and each has a start cost."""
 ROWS, LENGTH = "rows", "length"
 """The number and length of rows, from which the sizes of a reduction or scan follow."""
 
@@ -289,15 +286,14 @@ class Variant:
     are_waves_free: bool = True
     """True if waves may sum wherever all their threads arrive; browsers must prove it."""
     storage_buffer_limit: int = 8
-    workgroup: int = WORKGROUP_SIZE
+    workgroup: int = PORTABLE.workgroup
     """Threads of a workgroup; reductions and scans of rows choose their own."""
     space: int = 0
     """The descriptor set, bind group or register space of all bindings."""
     first_binding: int = 0
     """The slot of the constant buffer; the others follow it."""
-    is_parallel: bool = True
-    """True if the threads of a group run at once; a processor runs them in turn, and pays for
-    each barrier and for each group that it starts."""
+    shape: LaunchShape = PORTABLE
+    """How work is laid out over threads."""
     host: str = "the device"
     """The owner of `storage_buffer_limit` in messages."""
     features: frozenset[str] = frozenset()
@@ -309,8 +305,8 @@ class Variant:
 
     @property
     def adds_together(self) -> bool:
-        """True if waves or groups sum; barriers do not pay where threads run in turn."""
-        return self.adds_in_waves or self.is_parallel
+        """True if waves or groups sum."""
+        return self.adds_in_waves or self.shape.adds_at_barriers
 
 
 def thread_groups(lowered: Lowered, threads: Size) -> Size:

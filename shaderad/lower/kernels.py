@@ -237,7 +237,8 @@ def _uniform_additions(module: Module, adjoint: Adjoint) -> list[AccumulateGradi
 def _held_counts(module: Module, adjoint: Adjoint) -> dict[str, int]:
     # A custom derivative may store to what a pointer leads to: the order of additions matters.
     names = [b.name for b in module.kernel.buffers if not b.is_pointed and module.is_wanted(b.name)]
-    counts = {name: held_count(adjoint, name) for name in names}
+    most = module.variant.shape.held_additions
+    counts = {name: held_count(adjoint, name, most) for name in names}
     return {name: count for name, count in counts.items() if count}
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from shaderad.lower.bindings import ATOMICS, WORKGROUP_SIZE
+from shaderad.compiler.launch_shapes import FEWEST_LANES, PORTABLE, LaunchShape, launch_shape
+from shaderad.lower.bindings import ATOMICS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,9 +42,18 @@ class Profile:
     has_double: bool = True
     are_waves_free: bool = True
     """See `lower.bindings.Variant`."""
-    workgroup: int = WORKGROUP_SIZE
+    workgroup: int = PORTABLE.workgroup
     space: int = 0
     first_binding: int = 0
+
+    @property
+    def launch_shape(self) -> LaunchShape:
+        """How work is laid out over the threads of every device that runs the target."""
+        has_lanes = self.has_subgroups and self.are_waves_free
+        lanes = FEWEST_LANES if has_lanes and self.workgroup % FEWEST_LANES == 0 else 1
+        return launch_shape(
+            is_parallel=True, has_float_atomics=self.atomics == "native", lanes=lanes
+        )
 
     @property
     def features(self) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """A plan for all sizes -> the plan at some sizes, on a device.
 
-Sizes decide whether one workgroup runs a loop (`groups.py`), whether threads load four elements at
+Sizes decide whether one workgroup runs a loop (`in_group/`), whether threads load four elements at
 once (`wide_tiles.py`), how large tiles of few results are (`tile_kernels.py`), which indices of a
 user's kernel are in range (`bodies/ranges.py`), and whether a step only copies. Where sizes are
 open, what is right for all of them runs.
@@ -14,14 +14,15 @@ from functools import lru_cache, partial
 from typing import Generic, TypeVar
 
 from shaderad.bodies.ranges import conditions, holding
+from shaderad.compiler.launch_shapes import PORTABLE, LaunchShape
 from shaderad.diagnostics import nesting
 from shaderad.ir import arrays, sizes
 from shaderad.ir.arrays import Value
 from shaderad.ir.nodes import Kernel
 from shaderad.ir.sizes import Shape, Size
 from shaderad.plan.elements import base_of
-from shaderad.plan.group_writer import THREADS
-from shaderad.plan.groups import threads_of
+from shaderad.plan.in_group.loops import threads_of
+from shaderad.plan.in_group.writer import THREADS
 from shaderad.plan.kernels import PlanKernel
 from shaderad.plan.steps import (
     CallKernel,
@@ -42,9 +43,6 @@ from shaderad.rules.arrays import building as b
 AS_IT_IS, WIDE = range(2)
 """Kernels of sums over tiles: for all sizes; with wide loads. A greater number says that teams of
 so many threads share these."""
-TEAMS = (8, 4)
-"""Sizes of teams, the best first."""
-
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -70,14 +68,14 @@ class PlanChoices:
     Attributes:
         known: The sizes, by name.
         group_bytes: The memory of a workgroup.
-        lanes: How many adjacent threads can read what the others hold.
+        shape: How work is laid out over threads.
         are_fixed: True if the sizes of arrays are numbers in the kernels of loops.
         has_groups: False if no loop runs in one workgroup.
     """
 
     known: Mapping[str, int]
     group_bytes: int = 0
-    lanes: int = 1
+    shape: LaunchShape = PORTABLE
     are_fixed: bool = True
     has_groups: bool = True
 
@@ -176,7 +174,7 @@ class PlanChoices:
         """The kind of the kernel of a sum over tiles."""
         if not self._is_known(wide.columns) or not self._steps_of(wide):
             return AS_IT_IS
-        teams = TEAMS if wide.may_share else ()
+        teams = self.shape.lane_teams if wide.may_share else ()
         return next((team for team in teams if self._is_full(wide, team)), WIDE)
 
     def _steps_of(self, wide: WideTiles) -> int:
@@ -202,8 +200,6 @@ class PlanChoices:
 
     def _is_full(self, wide: WideTiles, team: int) -> bool:
         """True if tiles of teams of `team` threads are no more than a fifth larger than needed."""
-        if team > self.lanes:
-            return False
         tile = [(wide.columns, WIDTH * team)]
         # Kernels without teams have as many rows as teams of 4.
         tile += [(wide.rows, ROWS_A_LANE * team)] if team > WIDTH else []
@@ -227,7 +223,7 @@ class PlanChoices:
     def _fixed(self, step: Repeat) -> Mapping[str, int]:
         """The numbers in the kernel of a loop; none if a dispatch a step takes less time."""
         effort = None if step.group is None else step.group.effort
-        threads = 0 if effort is None else threads_of(effort, self.known)
+        threads = 0 if effort is None else threads_of(effort, self.known, self.shape)
         if effort is None or not threads or not self.has_groups:
             return {}
         names = sorted(effort.extents & self.known.keys()) if self.are_fixed else ()

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from shaderad.compiler.launch_shapes import PORTABLE, LaunchShape
 from shaderad.diagnostics import error
 from shaderad.ir import arrays, sizes
 from shaderad.ir.arrays import Graph, Node, Value
@@ -20,7 +21,7 @@ from shaderad.ir.types import byte_count
 from shaderad.plan import scatters, sorting
 from shaderad.plan.elements import base_of
 from shaderad.plan.epilogues import epilogue_of, followers, fused_onto_passes, with_epilogues
-from shaderad.plan.groups import group_loop
+from shaderad.plan.in_group.loops import group_loop
 from shaderad.plan.invariants import hoisted
 from shaderad.plan.joined_calls import (
     call_key,
@@ -55,19 +56,25 @@ TILES_WRITE = 2
 """Buffers that a sum over tiles writes: results, and sums of parts."""
 
 
-def plan(graph: Graph, buffer_limit: int = PORTABLE_BUFFER_LIMIT, depth: int = 0) -> Plan:
+def plan(
+    graph: Graph,
+    buffer_limit: int = PORTABLE_BUFFER_LIMIT,
+    shape: LaunchShape = PORTABLE,
+    depth: int = 0,
+) -> Plan:
     """The plan of `graph`, for all sizes.
 
     Args:
         graph: The computation.
         buffer_limit: The number of buffers that a kernel should bind.
+        shape: How work is laid out over threads.
         depth: The number of loops around the graph.
     """
     graph = hoisted(simplified(narrowed(graph, buffer_limit - UNREAD_BUFFERS)))
     graph = exact_products(without_unread_results(graph))
     graph = joined_scatters(graph, buffer_limit - UNREAD_BUFFERS)
     graph = joined_reductions(graph, buffer_limit - 1 - PASS_BUFFERS)
-    return _Planner(graph, buffer_limit, depth).run()
+    return _Planner(graph, buffer_limit, shape, depth).run()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +95,9 @@ _Work = list[Value] | Node | RunPass
 
 
 class _Planner:
-    def __init__(self, graph: Graph, buffer_limit: int, depth: int) -> None:
+    def __init__(self, graph: Graph, buffer_limit: int, shape: LaunchShape, depth: int) -> None:
         self._graph = graph
+        self._shape = shape
         self._depth = depth
         # One buffer is left for reports.
         self._buffer_limit = buffer_limit - 1
@@ -304,7 +312,8 @@ class _Planner:
         """
         fused = self._fused.get(node.result)
         if isinstance(node, arrays.Reduce):
-            tiles = tiles_of(node, node.result if fused is None else fused.result, self._is_stored)
+            result = node.result if fused is None else fused.result
+            tiles = tiles_of(node, result, self._is_stored, self._shape)
             if tiles is not None and self._binds_few(tiles):
                 return [tiles if self._binds_vectors(tiles) else replace(tiles, wide=None)]
         if fused is None or node not in self._read_after:
@@ -335,7 +344,7 @@ class _Planner:
             return kernels
 
         def plan_of(graph: Graph) -> Plan:
-            return plan(graph, self._buffer_limit + 1, self._depth + 1)
+            return plan(graph, self._buffer_limit + 1, self._shape, self._depth + 1)
 
         if isinstance(node, arrays.Loop):
             step = repeat(node, plan_of, self._depth)

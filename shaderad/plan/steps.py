@@ -256,7 +256,7 @@ class Repeat:
     rows: tuple[StoreRow, ...]
     reads: tuple[Value, ...]
     group: GroupLoop | None = None
-    """For sizes at which one workgroup runs the loop; see plan/groups.py."""
+    """For sizes at which one workgroup runs the loop; see plan/in_group/loops.py."""
 
     @property
     def writes(self) -> tuple[Value, ...]:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import cache
 from itertools import product
 
+from shaderad.compiler.launch_shapes import LaunchShape
 from shaderad.ir import arrays, nodes, ops, sizes
 from shaderad.ir.arrays import ArrayType, Value
 from shaderad.ir.nodes import Assign, Expr, If, Stmt, Store
@@ -30,12 +31,6 @@ from shaderad.plan.statements import Written
 from shaderad.plan.steps import NarrowTiles, RunTiles
 from shaderad.rules import composing as c
 
-ENOUGH_THREADS = 8192
-"""Sums are cut into parts up to so many threads."""
-STREAM, SHORTEST_STREAM = 32768, 32
-"""Elements of a part of all columns, and of one column. Adjacent threads, which come one after the
-other on a processor, read on in each row of a part; processors fetch memory ahead for some 32 rows
-or pages of 4 KiB at a time."""
 SHORTESTPART = 256
 """Elements of a part."""
 MOSTPARTS = 256
@@ -55,6 +50,7 @@ class Tiles:
         result: What is stored: the sum, or an elementwise function of it.
         is_stored: True for values that have memory.
         size_by_axis: The size of a tile along each of its axes, in their order.
+        shape: How work is laid out over threads.
     """
 
     def __init__(
@@ -63,9 +59,10 @@ class Tiles:
         result: Value,
         is_stored: IsStored,
         size_by_axis: Mapping[int, int],
+        shape: LaunchShape,
     ) -> None:
         (x,) = node.operands
-        self.node = node
+        self.node, self.shape = node, shape
         self.total, self.x, self.result, self.is_stored = node.result, x, result, is_stored
         rows, self.count = x.shape[:-1], x.shape[-1]
         self.size_by_axis = {
@@ -84,15 +81,15 @@ class Tiles:
 
     def _parts(self) -> Size:
         """The number of parts into which sums are cut."""
-        length, tile_count = self.count, sizes.product(self.tiles)
-        busy = sizes.floor_divide(ENOUGH_THREADS, sizes.maximum(1, tile_count))
+        length, tile_count, shape = self.count, sizes.product(self.tiles), self.shape
+        busy = sizes.floor_divide(shape.enough_threads, sizes.maximum(1, tile_count))
         wanted = sizes.minimum(busy, sizes.floor_divide(length, SHORTESTPART))
         if len(self.size_by_axis) == 1:
             # Columns share nothing: memory limits these sums.
             (column,) = self.size_by_axis
             elements = sizes.multiply(self.x.shape[column], length)
-            streams = sizes.floor_divide(elements, STREAM)
-            streams = sizes.minimum(streams, sizes.floor_divide(length, SHORTEST_STREAM))
+            streams = sizes.floor_divide(elements, shape.stream)
+            streams = sizes.minimum(streams, sizes.floor_divide(length, shape.shortest_stream))
             wanted = sizes.maximum(wanted, streams)
         return sizes.maximum(1, sizes.minimum(wanted, MOSTPARTS))
 
@@ -110,7 +107,7 @@ class Tiles:
         @cache
         def work(tile: tuple[int, ...]) -> PlanKernel:
             size_by_axis = dict(zip(self.size_by_axis, tile, strict=True))
-            other = Tiles(self.node, self.result, self.is_stored, size_by_axis)
+            other = Tiles(self.node, self.result, self.is_stored, size_by_axis, self.shape)
             other.part_count, other.parts = self.part_count, self.parts
             return other.kernel("narrow_tiles")
 

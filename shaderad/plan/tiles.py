@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
 
+from shaderad.compiler.launch_shapes import LaunchShape
 from shaderad.ir import arrays, nodes, ops, sizes
 from shaderad.ir.arrays import Value
 from shaderad.ir.nodes import Expr
@@ -22,12 +23,10 @@ from shaderad.plan.positions import Indices, Positions, number
 from shaderad.plan.steps import RunTiles
 from shaderad.plan.storage import RECOMPUTED_COST, cost_of
 from shaderad.plan.tile_kernels import Tiles
+from shaderad.plan.vector_reads import WIDTH
 from shaderad.plan.wide_tiles import wide_tiles_of
 from shaderad.rules import composing as c
 from shaderad.rules.expressions import operands, variables
-
-ROWS, COLUMNS = 8, 4
-"""Results of a tile: 12 reads serve 32 of them."""
 
 
 class _NotShared(Exception):
@@ -36,34 +35,38 @@ class _NotShared(Exception):
 
 def has_tiles(node: arrays.Reduce, is_stored: IsStored) -> bool:
     """True if `node` is a sum of cheap numbers that share reads, or lie in columns."""
-    return bool(_tile_of(node, is_stored))
+    return bool(_axes_of(node, is_stored))
 
 
-def tiles_of(node: arrays.Reduce, result: Value, is_stored: IsStored) -> RunTiles | None:
+def tiles_of(
+    node: arrays.Reduce, result: Value, is_stored: IsStored, shape: LaunchShape
+) -> RunTiles | None:
     """The kernels that store `result`: the sum `node`, or an elementwise function of it.
 
     `None` if the sum has no tiles.
     """
-    size_by_axis = _tile_of(node, is_stored)
-    if not size_by_axis:
+    axes = _axes_of(node, is_stored)
+    if not axes:
         return None
-    tiles = Tiles(node, result, is_stored, size_by_axis)
+    tile = (shape.tile_rows, WIDTH)[-len(axes) :]
+    size_by_axis = dict(zip(axes, tile, strict=True))
+    tiles = Tiles(node, result, is_stored, size_by_axis, shape)
     return replace(tiles.run(), wide=wide_tiles_of(tiles))
 
 
-def _tile_of(node: arrays.Reduce, is_stored: IsStored) -> dict[int, int]:
-    """The size of a tile along each of its axes; empty where there are none."""
+def _axes_of(node: arrays.Reduce, is_stored: IsStored) -> tuple[int, ...]:
+    """The axes of a tile: rows and columns, or columns; none where there are no tiles."""
     x, *init = node.operands
     is_number = isinstance(x.element, Scalar) and not is_bool(x.element)
     if init or node.op != ops.ADD or not is_number or len(x.shape) == 1:
-        return {}
+        return ()
     try:
         return _shared_or_columns(x, is_stored)
     except _NotShared:
-        return {}
+        return ()
 
 
-def _shared_or_columns(x: Value, is_stored: IsStored) -> dict[int, int]:
+def _shared_or_columns(x: Value, is_stored: IsStored) -> tuple[int, ...]:
     """Two axes that each read lacks one of, or one of columns.
 
     Raises:
@@ -96,8 +99,8 @@ def _shared_or_columns(x: Value, is_stored: IsStored) -> dict[int, int]:
         pair = {names[rows], names[columns]}
         # A read of all three would be made once for each result, whatever the tile.
         if not any(pair <= used for used in repeated) and pair <= _absent(pair, repeated):
-            return {rows: ROWS, columns: COLUMNS}
-    return {column: COLUMNS} if column in axes and is_by_columns and all(is_by_columns) else {}
+            return rows, columns
+    return (column,) if column in axes and is_by_columns and all(is_by_columns) else ()
 
 
 def _absent(names: set[str], reads: Sequence[frozenset[str]]) -> set[str]:

@@ -107,7 +107,7 @@ class WideKernel(Tiles):
         has_wide_stores: bool = False,
         is_short: bool = False,
     ) -> None:
-        super().__init__(tiles.node, tiles.result, tiles.is_stored, tiles.size_by_axis)
+        super().__init__(tiles.node, tiles.result, tiles.is_stored, tiles.size_by_axis, tiles.shape)
         self.team, self.steps, self.has_wide_stores = team, steps, has_wide_stores
         self.is_short = is_short
         *rows, self.columns = self.size_by_axis

@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 from shaderad.compiler.artifact import BindingAccess, Program
+from shaderad.compiler.launch_shapes import LaunchShape, launch_shape
 from shaderad.diagnostics import error
 
 WORD_BYTES = 4
@@ -75,6 +76,15 @@ class Capabilities:
     def is_parallel(self) -> bool:
         """True if threads of a workgroup run in parallel; software devices run them in turn."""
         return self.kind != "software"
+
+    @property
+    def launch_shape(self) -> LaunchShape:
+        """How work is laid out over the threads."""
+        return launch_shape(
+            is_parallel=self.is_parallel,
+            has_float_atomics=self.atomics == "native",
+            lanes=self.subgroup_size,
+        )
 
 
 def padded(byte_count: int) -> int:

@@ -23,6 +23,7 @@ import slangpy as spy
 
 from shaderad.compiler.artifact import Code, Program, TextureView
 from shaderad.compiler.cache import default_cache
+from shaderad.compiler.launch_shapes import FEWEST_LANES
 from shaderad.compiler.library import library_path, modules_of
 from shaderad.diagnostics import Error, error
 from shaderad.diagnostics.progress import Work
@@ -69,8 +70,6 @@ BINDING_BYTES_LIMIT = (1 << 32) - 4
 """slangpy reports no limit. Shaders count words in 32 bits; lavapipe reports 128 MiB, and was
 measured to reach further."""
 
-SUBGROUP_SIZE = 4
-"""The least of devices with subgroups; some APIs of slangpy report none."""
 UNIFORM_BYTES_LIMIT = 1 << 16
 GROUP_BYTES_LIMIT = 1 << 15
 UNFREED_LIMIT = 16384
@@ -190,7 +189,7 @@ def _capabilities(device: Any) -> Capabilities:
         workgroup_count_limit=min(group_counts.x, group_counts.y, group_counts.z),
         workgroup_threads_limit=limits.max_compute_threads_per_group,
         group_bytes_limit=GROUP_BYTES_LIMIT,
-        subgroup_size=(max(SUBGROUP_SIZE, limits.min_wave_size) if "subgroups" in features else 1),
+        subgroup_size=(max(FEWEST_LANES, limits.min_wave_size) if "subgroups" in features else 1),
         texture_formats=slangpy_textures.formats(device, spy.FormatSupport.shader_load),
         filtered_formats=slangpy_textures.formats(device, spy.FormatSupport.shader_sample),
         texture_extent_limits=(

@@ -172,3 +172,30 @@ def test_a_loaded_build_gives_the_gradients_of_raw_wgpu(
     sad.build(source, tmp_path / "built", targets="spirv", validate=False)
     load_time.compare(tmp_path / "built", pair_count=1)
     assert "ratio" in capsys.readouterr().out
+
+
+def test_numbers_of_launch_shapes_are_compared_and_put_back(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    benchmark = imported("launch_shapes", monkeypatch)
+    table = dict(benchmark.launch_shapes.TABLE)
+    contest = benchmark.CONTESTS["loop_threads"]
+    try:
+        benchmark.decide("wgpu", "loop_threads", contest, rounds=1)
+    except sad.DeviceError as failure:
+        pytest.skip(f"wgpu: {failure.message}")
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(contest.programs)
+    assert all(re.search(r"\(32, 64\): \d+\.\d\d", line) for line in lines)
+    assert benchmark.launch_shapes.TABLE == table
+
+
+def test_each_contest_is_about_a_number_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    benchmark = imported("launch_shapes", monkeypatch)
+    for name, contest in benchmark.CONTESTS.items():
+        for row in benchmark.launch_shapes.TABLE.values():
+            own = benchmark.held(name, row)
+            for value in contest.others:
+                changed = contest.change(row, value)
+                assert benchmark.held(name, changed) == value
+                assert contest.change(changed, own) == row

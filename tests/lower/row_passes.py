@@ -17,6 +17,7 @@ from shaderad.ir.arrays import ArrayType, Value
 from shaderad.ir.types import INT, Access, BufferType, Type
 from shaderad.lower.bindings import Mode, Role, Variant
 from shaderad.lower.passes.rows import INIT, RESULT, Passes
+from tests.launch_shapes import shape_of
 
 X = "x"
 
@@ -39,15 +40,15 @@ def elements_of(t: Type, rank: int) -> nodes.Kernel:
     )
 
 
-def variant_of(device: sad.Device, **fields: Any) -> Variant:
-    """What the device asks of programs."""
+def variant_of(device: sad.Device, *, is_parallel: bool) -> Variant:
+    """What the device asks of programs, but for whether its threads run in parallel."""
     known = device.capabilities
     return Variant(
         atomics=known.atomics,
         subgroups="subgroups" in known.features,
         features=known.features,
         bounds="ignore",
-        **fields,
+        shape=shape_of(is_parallel=is_parallel),
     )
 
 

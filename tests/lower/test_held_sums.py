@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +14,7 @@ from shaderad.ir.types import is_differentiable
 from shaderad.lower.bindings import Mode, Variant
 from shaderad.lower.kernels import lower_kernel
 from tests.agreement import check_against_oracle
+from tests.launch_shapes import shape_of
 
 COUNT = 20_003
 """Indices: more than one for each thread, and no multiple of anything."""
@@ -58,11 +58,12 @@ def in_part(i: sad.Index, w: sad.In[float4], k: sad.In[int], y: sad.Out[float]):
 WIDTHS = {picked: 4, blended: 2}
 
 
-def held(kernel: KernelFunction, **device: Any) -> list[str]:
+def held(kernel: KernelFunction, **device: bool) -> list[str]:
     """The types of the sums that threads hold."""
     ir = kernel.specialise({})
     floats = frozenset(b.name for b in ir.buffers if is_differentiable(b.type.element))
-    variant = Variant(wanted=floats - {"y"}, **{"is_parallel": False, **device})
+    shape = shape_of(**{"is_parallel": False, **device})
+    variant = Variant(wanted=floats - {"y"}, shape=shape)
     (lowered,) = lower_kernel(ir, Mode.BACKWARD, variant)
     return re.findall(r"static HeldSums<(.*?)> ", lowered.program.slang)
 
@@ -85,7 +86,7 @@ def test_threads_hold_what_an_index_adds_to_and_one_more(
 
 def test_other_devices_hold_nothing() -> None:
     assert held(blended, is_parallel=True) == []
-    assert held(blended, atomics="exchange") == []
+    assert held(blended, has_float_atomics=False) == []
 
 
 def places(order: str) -> np.ndarray:

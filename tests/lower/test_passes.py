@@ -14,6 +14,7 @@ from shaderad.lower.bindings import Variant
 from shaderad.lower.passes.entries import runs_of
 from shaderad.lower.passes.rows import BLOCK, Passes, lower_reduce, lower_scan
 from shaderad.rules import composing as c
+from tests.launch_shapes import shape_of
 from tests.lower.row_passes import elements_of
 
 
@@ -48,7 +49,9 @@ def test_code_with_branches_is_not_repeated(branch_count: int, runs: str) -> Non
 @pytest.mark.parametrize("rows", [0, 1, 3, 70_000])
 @pytest.mark.parametrize("length", [0, 1, 128, 2049, 9000, 100_003])
 def test_chunks_cover_rows_and_none_is_empty(rows: int, length: int, is_parallel: bool) -> None:
-    passes = lower_reduce(elements_of(FLOAT, 1), ops.ADD, Variant(is_parallel=is_parallel))
+    passes = lower_reduce(
+        elements_of(FLOAT, 1), ops.ADD, Variant(shape=shape_of(is_parallel=is_parallel))
+    )
     known = passes.formulas.evaluate(rows, length)
     chunks, chunk_length = known["chunk_count"], known["chunk_length"]
     assert chunks * chunk_length >= length
@@ -60,7 +63,9 @@ def test_chunks_cover_rows_and_none_is_empty(rows: int, length: int, is_parallel
 
 @pytest.mark.parametrize("length", [4096, 100_003, 1 << 20, 1 << 28])
 def test_threads_begin_an_odd_number_of_blocks_apart(length: int) -> None:
-    passes = lower_reduce(elements_of(FLOAT, 1), ops.ADD, Variant(is_parallel=False))
+    passes = lower_reduce(
+        elements_of(FLOAT, 1), ops.ADD, Variant(shape=shape_of(is_parallel=False))
+    )
     chunk_length = passes.formulas.evaluate(1, length)["chunk_length"]
     assert chunk_length % (2 * BLOCK) == BLOCK
 

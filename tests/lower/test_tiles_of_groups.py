@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import shaderad as sad
-from shaderad.device import stages
 from tests.devices import entered
+from tests.launch_shapes import change_rows
 
 pytestmark = pytest.mark.gpu
 
@@ -25,7 +25,7 @@ def count_up(i: sad.Index, x: sad.In[int], y: sad.Out[int], total: sad.Add[float
 def test_each_index_has_one_thread(
     runtime: str, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stages, "WORKGROUP_SIZE", size)
+    change_rows(monkeypatch, workgroup=size)
     with entered(runtime, {}):
         for count in COUNTS:
             x = np.arange(count, dtype=np.int32)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shaderad.ir import nodes
 from shaderad.ir.types import FLOAT, INT
-from shaderad.plan.group_memory import MemoryKind, Share, Use, decide, share_of
+from shaderad.plan.in_group.memory import MemoryKind, Share, Use, decide, share_of
 from shaderad.plan.positions import Positions, add, constant, times
 from shaderad.rules import composing as c
 

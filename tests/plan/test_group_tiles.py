@@ -10,10 +10,11 @@ import pytest
 
 import shaderad as sad
 from shaderad.ir.types import INT
-from shaderad.plan import groups
-from shaderad.plan.group_tiles import StepFacts, Tiled, TileShare, Tiling, tiled, tiling_of
+from shaderad.plan.in_group import loops as groups
+from shaderad.plan.in_group.tiles import StepFacts, Tiled, TileShare, Tiling, tiled, tiling_of
 from shaderad.plan.positions import Position, Positions, add, constant, times
 from shaderad.rules import composing as c
+from tests.launch_shapes import change_rows
 
 THREADS = 16
 NOWHERE = frozenset[int]()
@@ -173,7 +174,7 @@ def test_tiles_give_what_a_dispatch_a_step_gives(
     )
     in_tiles = found(loop, x, b)
     assert any(one is not None for one in chosen)
-    monkeypatch.setattr(groups, "STEP_COST", -1)
+    change_rows(monkeypatch, loop_step_cost=-1)
     for one, other in zip(in_tiles, found(loop, x, b), strict=True):
         scale = max(1.0, float(np.max(np.abs(other))))
         np.testing.assert_allclose(one, other, rtol=0, atol=TOLERANCE * scale)

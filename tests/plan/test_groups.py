@@ -13,10 +13,10 @@ from shaderad import float2
 from shaderad.compiler.artifact import Program
 from shaderad.diagnostics import CompileError, error
 from shaderad.execute import run_graph
-from shaderad.plan import groups
 from shaderad.plan.choices import PlanChoices
 from shaderad.plan.planning import plan
 from shaderad.runtime import Pipeline
+from tests.launch_shapes import change_rows
 
 Loop = Callable[..., Any]
 
@@ -180,7 +180,7 @@ def test_one_workgroup_agrees_with_a_dispatch_a_step(
         in_group = results(loop, x, s)
         text = sad.graph(loop).explain(x, s)
         assert "of one workgroup" in text or n in (1, limit)
-        monkeypatch.setattr(groups, "STEP_COST", -1)
+        change_rows(monkeypatch, loop_step_cost=-1)
         by_steps = results(loop, x, s)
         assert "of one workgroup" not in sad.graph(loop).explain(x, s)
         monkeypatch.undo()

@@ -19,6 +19,7 @@ from shaderad.plan.planning import plan
 from shaderad.plan.steps import RunTiles
 from shaderad.rules.arrays import building as b
 from tests.array_check import array
+from tests.launch_shapes import shape_of
 from tests.plan.test_tiles import K, M, N, check_product_and_gradients, drawn, near, product
 
 # -- which sizes --------------------------------------------------------------------------------
@@ -26,7 +27,7 @@ from tests.plan.test_tiles import K, M, N, check_product_and_gradients, drawn, n
 
 def kernel_at(graph: Graph, known: dict[str, int]) -> str:
     """The name of the kernel that computes the first sum over tiles."""
-    steps = PlanChoices(known, lanes=8).chosen(plan(graph)).steps
+    steps = PlanChoices(known, shape=shape_of(lanes=8)).chosen(plan(graph)).steps
     tiles = next(step for step in steps if isinstance(step, RunTiles))
     assert tiles.wide is None
     return tiles.tiles.kernel.name
@@ -87,7 +88,7 @@ def test_teams_share_loads_where_few_of_their_threads_are_idle(
     assert isinstance(step, RunTiles)
     assert step.wide is not None
     sizes = {"n": rows, "k": 8, "m": columns}
-    assert PlanChoices(sizes, lanes=lanes).tiles_kind(step.wide) == team
+    assert PlanChoices(sizes, shape=shape_of(lanes=lanes)).tiles_kind(step.wide) == team
 
 
 def test_teams_of_eight_need_a_known_number_of_rows() -> None:
@@ -95,8 +96,8 @@ def test_teams_of_eight_need_a_known_number_of_rows() -> None:
     (step,) = plan(graph_of(x, y, product(x, y))).steps
     assert isinstance(step, RunTiles)
     assert step.wide is not None
-    assert PlanChoices({}, lanes=8).tiles_kind(step.wide) == 4
-    assert PlanChoices({"n": 64}, lanes=8).tiles_kind(step.wide) == 8
+    assert PlanChoices({}, shape=shape_of(lanes=8)).tiles_kind(step.wide) == 4
+    assert PlanChoices({"n": 64}, shape=shape_of(lanes=8)).tiles_kind(step.wide) == 8
 
 
 # -- their values -------------------------------------------------------------------------------
@@ -280,7 +281,7 @@ def test_results_are_stored_by_four_where_their_rows_and_what_they_read_come_by_
         total = product(x, b.transpose(y, (1, 0)))
         finished = b.applied(ops.ADD, total, b.broadcast(bias, total.shape, (1,)))
         graph = Graph((x, y, bias), (finished,))
-        (step,) = PlanChoices(known, lanes=8).chosen(plan(graph)).steps
+        (step,) = PlanChoices(known, shape=shape_of(lanes=8)).chosen(plan(graph)).steps
         assert isinstance(step, RunTiles)
         element = step.tiles.kernel.buffer("y0").type.element
         return 4 if element == Vector(FLOAT, 4) else 1

@@ -9,6 +9,7 @@ import shaderad as sad
 from shaderad.compiler.artifact import Code
 from shaderad.diagnostics import CompileError, DeviceError
 from shaderad.runtime import Route, open_runtime
+from tests.launch_shapes import change_rows
 from tests.runtime.conftest import opened_or_skip
 from tests.runtime.programs import SCALE_AND_ADD, UNDEFINED_NAME
 
@@ -43,7 +44,7 @@ def test_what_only_slangpy_refuses_is_a_compile_error(monkeypatch: pytest.Monkey
 def test_many_dispatches_of_a_run_are_freed_on_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
     opened_or_skip("slangpy").close()
     monkeypatch.setattr("shaderad.runtime.slangpy_runtime.UNFREED_LIMIT", 100)
-    monkeypatch.setattr("shaderad.plan.groups.STEP_COST", -1)
+    change_rows(monkeypatch, loop_step_cost=-1)
     x = np.arange(64, dtype=np.float32)
     with sad.open_device("slangpy") as device:
         rolled = sad.graph(lambda x: sad.fori_loop(350, lambda _, p: sad.roll(p, 1) + 0.0 * x, x))

@@ -28,9 +28,6 @@ from shaderad.plan.choices import PlanChoices
 from shaderad.plan.planning import plan
 from shaderad.plan.steps import RunPass
 
-SUBGROUP_SIZE = 4
-"""The fewest threads of a subgroup of a device that has them."""
-
 
 def build_graph(
     graph: TracedGraph,
@@ -60,8 +57,10 @@ def build_graph(
         else:
             built = primal
         limits = profile.limits
-        at_all_sizes = PlanChoices({}, limits.group_bytes, _lanes(profile))
-        planned = schedule(at_all_sizes.chosen(plan(built, limits.storage_buffers)), programs)
+        shape = profile.launch_shape
+        at_all_sizes = PlanChoices({}, limits.group_bytes, shape)
+        planned = plan(built, limits.storage_buffers, shape)
+        planned = schedule(at_all_sizes.chosen(planned), programs)
         return ModePlan(planned, *names[mode])
 
     by_mode, refusals = build_modes(
@@ -75,12 +74,6 @@ def build_graph(
         with_forward=with_forward,
     )
     return programs.compiled(by_mode, refusals, compile_with)
-
-
-def _lanes(profile: Profile) -> int:
-    """The threads of a subgroup, and of a workgroup, on every device that runs the target."""
-    has_lanes = profile.has_subgroups and profile.are_waves_free
-    return SUBGROUP_SIZE if has_lanes and profile.workgroup % SUBGROUP_SIZE == 0 else 1
 
 
 def _float_flags(values: Sequence[Value]) -> tuple[bool, ...]:

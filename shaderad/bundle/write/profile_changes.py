@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from shaderad.compiler.launch_shapes import PORTABLE
 from shaderad.diagnostics import error
-from shaderad.lower.bindings import ATOMICS, WORKGROUP_SIZE
+from shaderad.lower.bindings import ATOMICS
 from shaderad.lower.targets import PROFILES, Profile
 
 
@@ -50,7 +51,7 @@ class Changes:
 
     atomics: Sequence[str] = ()
     features: Sequence[str] = ()
-    workgroup: int = WORKGROUP_SIZE
+    workgroup: int = PORTABLE.workgroup
     space: int = 0
     first_binding: int = 0
 

@@ -312,6 +312,7 @@ def variant_for(choice: Choice, profile: Profile) -> Variant:
         are_waves_free=profile.are_waves_free,
         storage_buffer_limit=profile.limits.storage_buffers,
         workgroup=profile.workgroup,
+        shape=profile.launch_shape,
         space=profile.space,
         first_binding=profile.first_binding,
         host=f"`{profile.name}`",

@@ -16,9 +16,7 @@ from shaderad.ir.nodes import Buffer
 from shaderad.ir.types import Access, Kind, Type, is_differentiable, scalars
 from shaderad.ir.walk import Block
 from shaderad.lower.bindings import (
-    REDUCTION_GROUP_LIMIT,
-    SERIAL_GROUP_LIMIT,
-    WORKGROUP_SIZE,
+    GROUP_SIZE,
     Mode,
     Role,
     Word,
@@ -80,10 +78,9 @@ def group_limit(entry: EntryScope) -> int:
     """`Lowered.group_limit` of the entry point."""
     if entry.module.variant.is_one_group:
         return 0
-    if not entry.module.variant.is_parallel:
-        return SERIAL_GROUP_LIMIT
+    shape = entry.module.variant.shape
     sums = _sum_fields(entry) or entry.module.sums_in_groups
-    return REDUCTION_GROUP_LIMIT if sums else 0
+    return shape.sum_group_limit if sums else shape.group_limit
 
 
 def is_single_group(entry: EntryScope) -> bool:
@@ -134,7 +131,7 @@ def _write_entry(entry: EntryScope) -> tuple[str, Piece, Piece]:
 def _open_entry_point(module: Module, piece: Piece, name: str) -> None:
     """Writes the head of an entry point whose threads the library numbers."""
     size = module.workgroup_size
-    if size != WORKGROUP_SIZE:
+    if size != GROUP_SIZE:
         piece.add(f"export public static const uint groupSize = {size};", "")
     open_group(piece, name, size)
 

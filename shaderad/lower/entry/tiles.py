@@ -59,7 +59,7 @@ def tile_loop(entry: EntryScope, count: str, *, has_sums: bool) -> Generator[Non
     if module.sums_in_groups:
         with _together(entry, first, end, has_sums=has_sums):
             yield
-    elif module.variant.is_parallel or module.sums_in_waves:
+    elif module.variant.shape.is_parallel or module.sums_in_waves:
         with _stepping(entry, f"{first} + lane", end, "groupSize"):
             note_whole_group(entry, end)
             yield

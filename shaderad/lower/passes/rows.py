@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from shaderad.compiler.launch_shapes import Cut
 from shaderad.ir import sizes
 from shaderad.ir.arrays import Reducer
 from shaderad.ir.nodes import (
@@ -241,7 +242,8 @@ def _element_of(producer: Kernel) -> Type:
 
 
 def _cut_of(state: Type, variant: Variant) -> Cut:
-    return PARALLEL if variant.is_parallel and has_room(state) else SERIAL
+    shape = variant.shape
+    return shape.rows if has_room(state) else shape.rows_of_large_elements
 
 
 def _around(
@@ -273,26 +275,6 @@ def _read_totals(operator: Operator) -> Kernel:
 
 
 # -- chunks of rows -----------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Cut:
-    """Limits that decide the chunks of rows."""
-
-    longest_whole: int
-    """Longer rows are cut."""
-    chunk_length: int
-    """Minimum elements of a chunk, as long as `chunk_limit` is not reached."""
-    chunk_limit: int
-    """Maximum chunks of all rows."""
-    is_together: bool
-    """True if a group may work on a chunk together; else each thread takes one."""
-
-
-PARALLEL = Cut(longest_whole=8192, chunk_length=1024, chunk_limit=4096, is_together=True)
-"""For devices whose groups run in parallel."""
-SERIAL = Cut(longest_whole=2048, chunk_length=512, chunk_limit=4096, is_together=False)
-"""For processors, which run the threads of a group in turn and pay for every barrier."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,7 @@
 """Which gradients a thread sums for several indices before it adds to memory.
 
 Where threads run in turn, each takes many indices, and adjacent ones often add to the same
-elements: see shaders/held_sums.slang. Where atomic adds of floats are loops, to hold sums costs as
-much as it saves (measured on SwiftShader).
+elements: see shaders/held_sums.slang.
 """
 
 from __future__ import annotations
@@ -13,15 +12,10 @@ from shaderad.lower.bindings import Variant
 from shaderad.lower.prepare.traffic import cost_of
 from shaderad.rules.nodes import Adjoint
 
-_MOST = 4
-"""Additions of an index, at most: those of a lookup between texels of a plane. Where nothing is
-shared, to hold sums costs 15 % with four, 35 % with eight."""
-
 
 def may_hold(variant: Variant) -> bool:
     """True if it pays on the device that threads hold sums."""
-    is_in_turn = not (variant.is_parallel or variant.is_one_group)
-    return is_in_turn and variant.atomics == "native"
+    return variant.shape.held_additions > 0 and not variant.is_one_group
 
 
 def is_whole(s: AccumulateGradient) -> bool:
@@ -31,7 +25,7 @@ def is_whole(s: AccumulateGradient) -> bool:
     return is_vector and not s.path
 
 
-def held_count(adjoint: Adjoint, buffer: str) -> int:
+def held_count(adjoint: Adjoint, buffer: str, most: int) -> int:
     """How many elements of a gradient a thread holds; 0 for additions that memory gets at once.
 
     Those of an index, and one more: whatever way the next index goes, what it does not add to any
@@ -44,7 +38,7 @@ def held_count(adjoint: Adjoint, buffer: str) -> int:
 
     number = cost_of(adjoint.body, added)
     if number is None:
-        return _MOST + 1
+        return most + 1
     if number < 2:
         return number
-    return number + 1 if number <= _MOST else 0
+    return number + 1 if number <= most else 0

@@ -11,15 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
+from shaderad.compiler.launch_shapes import LaunchShape
 from shaderad.ir import arrays, nodes, ops, sizes
 from shaderad.ir.arrays import Value
 from shaderad.ir.nodes import Assign, Stmt
 from shaderad.ir.types import FLOAT, INT, Access, scalars
-from shaderad.plan.group_arrays import GroupDecisions, NoGroup, Region
-from shaderad.plan.group_memory import counted, decide
-from shaderad.plan.group_rows import GroupRows
-from shaderad.plan.group_tiles import tiled
-from shaderad.plan.group_writer import THREADS, GroupWriter
+from shaderad.plan.in_group.arrays import GroupDecisions, NoGroup, Region
+from shaderad.plan.in_group.memory import counted, decide
+from shaderad.plan.in_group.rows import GroupRows
+from shaderad.plan.in_group.tiles import tiled
+from shaderad.plan.in_group.writer import THREADS, GroupWriter
 from shaderad.plan.kernels import IsStored, Writer, write_kernel
 from shaderad.plan.positions import Indices, Position, add, constant, times
 from shaderad.plan.reductions import (
@@ -40,12 +41,8 @@ from shaderad.plan.storage import is_fused_node
 from shaderad.rules import composing as c
 from shaderad.rules.arrays import building as b
 
-STEP_COST = 500_000
-"""The cost of a step, in additions, up to which one workgroup takes less time than a dispatch."""
 KERNEL_COST = 10**10
 """The cost of a whole kernel: about a second, where systems reset a device that takes some."""
-FEWEST_THREADS, MOST_THREADS = 32, 256
-"""Every device takes so many; on processors each costs time at a barrier."""
 SCRATCH_BUFFERS = 2
 """One of scratch arrays that threads store to, one of those that they add to."""
 
@@ -109,16 +106,17 @@ def _results(step: Repeat) -> dict[Value, str]:
     return {v: f"y{k}" for k, v in enumerate(step.node.results)}
 
 
-def threads_of(effort: Effort, known: Mapping[str, int]) -> int:
+def threads_of(effort: Effort, known: Mapping[str, int], shape: LaunchShape) -> int:
     """The threads of the workgroup that runs a loop; 0 if a dispatch a step takes less time."""
-    known = {**known, THREADS: FEWEST_THREADS}
+    fewest, most = shape.loop_threads
+    known = {**known, THREADS: fewest}
     if not sizes.symbols(effort.cost) <= known.keys():
         return 0
     step_count = sizes.evaluate(effort.step_count, known)
-    if sizes.evaluate(effort.cost, known) > min(KERNEL_COST, STEP_COST * step_count):
+    if sizes.evaluate(effort.cost, known) > min(KERNEL_COST, shape.loop_step_cost * step_count):
         return 0
-    threads, element_count = FEWEST_THREADS, sizes.evaluate(effort.element_count, known)
-    while threads < MOST_THREADS and 2 * threads * step_count < element_count:
+    threads, element_count = fewest, sizes.evaluate(effort.element_count, known)
+    while threads < most and 2 * threads * step_count < element_count:
         threads *= 2
     return threads
 

@@ -15,15 +15,15 @@ from shaderad.ir.nodes import Assign, Expr, Stmt
 from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import INT, Type
 from shaderad.plan.elements import Elements, View
-from shaderad.plan.group_arrays import (
+from shaderad.plan.in_group.arrays import (
     GroupArrays,
     GroupDecisions,
     InputCopy,
     Region,
     WrittenStep,
 )
-from shaderad.plan.group_memory import MemoryKind, Share, counted, share_of
-from shaderad.plan.group_tiles import StepFacts, TileShare, Tiling
+from shaderad.plan.in_group.memory import MemoryKind, Share, counted, share_of
+from shaderad.plan.in_group.tiles import StepFacts, TileShare, Tiling
 from shaderad.plan.kernels import IsStored, Writer
 from shaderad.plan.positions import Indices, Position, add, constant, times
 from shaderad.plan.positions import number as row_major

@@ -2,7 +2,7 @@
 
 An array of which each thread accesses only the elements that it computes is a local array of its
 own. Of the others, those with the most accesses for their size lie in group memory. If a step reads
-the elements beside its own (`group_tiles.py`), each thread also holds its own ones, and the memory
+the elements beside its own (`tiles.py`), each thread also holds its own ones, and the memory
 that all access has only those that other threads read. Invariant: an array to which threads add, or
 whose size is no number, lies in a buffer.
 """
@@ -18,7 +18,7 @@ from shaderad.ir import nodes, ops, sizes
 from shaderad.ir.nodes import Expr, Stmt
 from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import Type, byte_count
-from shaderad.plan.group_tiles import TileShare, Tiling
+from shaderad.plan.in_group.tiles import TileShare, Tiling
 from shaderad.plan.positions import Indices, Position, Positions, add, number, times
 from shaderad.rules import composing as c
 

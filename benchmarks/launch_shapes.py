@@ -1,0 +1,273 @@
+"""The numbers of `shaderad.compiler.launch_shapes` for this device against others.
+
+    python benchmarks/launch_shapes.py [--runtime wgpu] [--rounds 9] [FIELD ..]
+
+For each number, programs that depend on it run with other numbers in its place, all on the device
+and in turn. Printed are milliseconds with the number of the table, and the medians of the others'
+ratios to it: below 1, another number is the better one. Inputs are resident; each run waits.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from timing import alternated, median_ratio, on_each
+
+import shaderad as sad
+from shaderad import float4
+from shaderad.compiler import launch_shapes
+from shaderad.compiler.launch_shapes import LaunchShape
+
+Step = Callable[[], None]
+Program = Callable[[sad.Device], Step]
+COUNT = 1 << 20
+rng = np.random.default_rng(0)
+
+
+@sad.kernel
+def shade(i: sad.Index, x: sad.In[float4], y: sad.Out[float4]):
+    y[i] = sad.sqrt(x[i] * x[i] + 1.0)
+
+
+@sad.kernel
+def march(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
+    """As many steps as the data say."""
+    at = x[i]
+    for _ in range(int(64.0 * x[i])):
+        at = at * 0.999 + 0.001
+    y[i] = at
+
+
+@sad.kernel
+def scaled(i: sad.Index, x: sad.In[float], w: sad.In[float], y: sad.Out[float]):
+    """All threads read the same weights."""
+    y[i] = w[0] * x[i] * x[i] + w[1] * x[i] + w[2]
+
+
+@sad.kernel
+def blended(i: sad.Index, texels: sad.In[float4, 2], uv: sad.In[sad.float2], y: sad.Out[float4]):
+    at = uv[i] * float(texels.shape[0] - 2)
+    row, column = int(at.x), int(at.y)
+    down, right = at.x - float(row), at.y - float(column)
+    upper = (1.0 - right) * texels[row, column] + right * texels[row, column + 1]
+    lower = (1.0 - right) * texels[row + 1, column] + right * texels[row + 1, column + 1]
+    y[i] = (1.0 - down) * upper + down * lower
+
+
+# -- programs -----------------------------------------------------------------------------------
+
+
+def waited(device: sad.Device, step: Callable[[], Any]) -> Step:
+    def run() -> None:
+        step()
+        device.synchronize()
+
+    return run
+
+
+def of_graph(function: Callable[..., Any], *arrays: np.ndarray[Any, Any]) -> Program:
+    def program(device: sad.Device) -> Step:
+        graph, given = sad.graph(function), [sad.array(x) for x in arrays]
+        return waited(device, lambda: graph(*given))
+
+    return program
+
+
+def plain(device: sad.Device) -> Step:
+    x = sad.array(rng.random((COUNT, 4), np.float32), dtype=float4)
+    return waited(device, lambda: shade(x, dim=COUNT))
+
+
+def uneven(device: sad.Device) -> Step:
+    x = sad.array(rng.random(COUNT, np.float32))
+    return waited(device, lambda: march(x, dim=COUNT))
+
+
+def same_addresses(device: sad.Device) -> Step:
+    x, w = sad.array(rng.random(COUNT, np.float32)), sad.array(rng.random(3, np.float32))
+    bar = sad.full((COUNT,), 1.0)
+    return waited(device, lambda: sad.vjp(lambda w: scaled(x, w, dim=COUNT), w)[1](bar))
+
+
+def looked_up(at_random: bool) -> Program:
+    """The gradient by 512 x 512 texels of a lookup a pixel."""
+
+    def program(device: sad.Device) -> Step:
+        side = 1024
+        rows, columns = np.divmod(np.arange(side * side), side)
+        uv = np.stack([rows, columns], 1).astype(np.float32) / side
+        uv = rng.permutation(uv) if at_random else uv
+        texels = sad.array(rng.random((512, 512, 4), np.float32), dtype=float4)
+        at, bar = sad.array(uv, dtype=sad.float2), sad.cast(sad.full((side * side,), 1.0), float4)
+        return waited(
+            device,
+            lambda: sad.vjp(lambda t: blended(t, at, dim=side * side), texels)[1](bar),
+        )
+
+    return program
+
+
+def table(rows: int, columns: int) -> np.ndarray[Any, Any]:
+    return rng.random((rows, columns), np.float32)
+
+
+def total(x: Any) -> Any:
+    return sad.sum(x, axis=1)
+
+
+def prefixes(x: Any) -> Any:
+    return sad.cumsum(x)
+
+
+def product(x: Any, y: Any) -> Any:
+    return x @ y
+
+
+def of_columns(x: Any) -> Any:
+    return sad.sum(x, axis=0)
+
+
+def swept() -> Callable[[Any], Any]:
+    """Steps that read the elements beside their own."""
+
+    def run(x: Any) -> Any:
+        return sad.fori_loop(
+            50, lambda _, p: 0.5 * (sad.roll(p, 1) + sad.roll(p, -1)) + 0.001 * x, x
+        )
+
+    return run
+
+
+# -- numbers ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Contest:
+    """A number, others in its place, and the programs that decide."""
+
+    change: Callable[[LaunchShape, Any], LaunchShape]
+    others: tuple[Any, ...]
+    programs: dict[str, Program]
+
+
+def field(name: str) -> Callable[[LaunchShape, Any], LaunchShape]:
+    return lambda row, value: replace(row, **{name: value})
+
+
+def cut(name: str) -> Callable[[LaunchShape, Any], LaunchShape]:
+    return lambda row, value: replace(row, rows=replace(row.rows, **{name: value}))
+
+
+LONG_ROWS = {
+    "sum of 16M": of_graph(total, table(1, 1 << 24)),
+    "sums of 16 rows of 64k": of_graph(total, table(16, 1 << 16)),
+    "scan of 4M": of_graph(prefixes, table(1, 1 << 22)[0]),
+}
+KERNELS = {"float4 map": plain, "data-dependent loop": uneven}
+PRODUCTS = {
+    "512 x 512 x 512": of_graph(product, table(512, 512), table(512, 512)),
+    "16384 x 64 x 64": of_graph(product, table(16384, 64), table(64, 64)),
+    "64 x 16384 x 64": of_graph(product, table(64, 16384), table(16384, 64)),
+    "16 x 65536 x 32": of_graph(product, table(16, 65536), table(65536, 32)),
+}
+COLUMNS = {
+    "columns of 65536 x 64": of_graph(of_columns, table(65536, 64)),
+    "columns of 4096 x 4096": of_graph(of_columns, table(4096, 4096)),
+}
+LOOPS = {
+    f"50 sweeps over {n:,}": of_graph(swept(), rng.random(n, np.float32))
+    for n in (64, 1024, 8192, 65536)
+}
+CONTESTS = {
+    "workgroup": Contest(field("workgroup"), (32, 64, 128, 256), KERNELS),
+    "group_limit": Contest(field("group_limit"), (0, 32, 64, 128, 256, 1024), KERNELS),
+    "sum_group_limit": Contest(
+        field("sum_group_limit"), (32, 128, 512, 1024, 4096), {"same addresses": same_addresses}
+    ),
+    "adds_at_barriers": Contest(
+        field("adds_at_barriers"), (False, True), {"same addresses": same_addresses}
+    ),
+    "held_additions": Contest(
+        field("held_additions"),
+        (0, 4, 8),
+        {"lookups on a grid": looked_up(False), "lookups at random": looked_up(True)},
+    ),
+    "rows.longest_whole": Contest(cut("longest_whole"), (512, 2048, 8192, 32768), LONG_ROWS),
+    "rows.chunk_length": Contest(cut("chunk_length"), (128, 512, 1024, 4096), LONG_ROWS),
+    "rows.is_together": Contest(cut("is_together"), (False, True), LONG_ROWS),
+    "tile_rows": Contest(field("tile_rows"), (4, 8, 16), PRODUCTS),
+    "lane_teams": Contest(field("lane_teams"), ((), (4,), (8, 4)), PRODUCTS),
+    "enough_threads": Contest(field("enough_threads"), (1024, 2048, 4096, 8192, 32768), PRODUCTS),
+    "stream": Contest(field("stream"), (8192, 32768, 131072), COLUMNS),
+    "shortest_stream": Contest(field("shortest_stream"), (8, 32, 128), COLUMNS),
+    "loop_threads": Contest(field("loop_threads"), ((32, 64), (32, 256), (128, 256)), LOOPS),
+    "loop_step_cost": Contest(field("loop_step_cost"), (-1, 500_000, 10**9), LOOPS),
+}
+
+
+@contextmanager
+def rows_changed(contest: Contest, value: Any) -> Iterator[None]:
+    """All rows of the table with another number."""
+    before = dict(launch_shapes.TABLE)
+    launch_shapes.TABLE.update({k: contest.change(row, value) for k, row in before.items()})
+    try:
+        yield
+    finally:
+        launch_shapes.TABLE.update(before)
+
+
+def held(name: str, shape: LaunchShape) -> Any:
+    """The number that the device has."""
+    found: Any = shape
+    for part in name.split("."):
+        found = getattr(found, part)
+    return found
+
+
+def decide(runtime: str, name: str, contest: Contest, rounds: int) -> None:
+    """Prints a line for each program."""
+    with sad.open_device(runtime) as device:
+        own = held(name, device.capabilities.launch_shape)
+    others = [value for value in contest.others if value != own]
+    for title, program in contest.programs.items():
+        steps: dict[str, Step] = {}
+        devices: list[sad.Device] = []
+        for value in (own, *others):
+            with rows_changed(contest, value):
+                device = sad.open_device(runtime)
+                devices.append(device)
+                with device:
+                    step = program(device)
+                    step()
+            steps[str(value)] = step
+        times = alternated(steps, rounds)
+        mine = times[str(own)]
+        ratios = "  ".join(f"{v}: {median_ratio(times[str(v)], mine):.2f}" for v in others)
+        median = statistics.median(mine)
+        print(f"{runtime:8} {name:18} {title:24} {own}: {median:7.2f} ms   {ratios}", flush=True)
+        for device in devices:
+            device.close()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("fields", nargs="*", metavar="FIELD", choices=[*CONTESTS, []])
+    parser.add_argument("--runtime", nargs="*", default=[])
+    parser.add_argument("--rounds", type=int, default=9)
+    given = parser.parse_args()
+
+    def run(runtime: str) -> None:
+        for name in given.fields or CONTESTS:
+            decide(runtime, name, CONTESTS[name], given.rounds)
+
+    on_each(given.runtime, run)
+
+
+if __name__ == "__main__":
+    main()
