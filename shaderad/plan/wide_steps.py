@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from shaderad.ir import nodes, ops, sizes
 from shaderad.ir.nodes import Assign, Expr, Stmt
 from shaderad.ir.sizes import Size
-from shaderad.ir.types import FLOAT, INT
+from shaderad.ir.types import FLOAT, INT, Vector
 from shaderad.plan.kernels import Writer
 from shaderad.plan.positions import Position, add, constant, times
 from shaderad.plan.tile_kernels import plus
@@ -24,6 +24,7 @@ from shaderad.plan.vector_reads import (
     STEP,
     WIDTH,
     VectorRead,
+    functions_of_reads,
     quartered,
     quartered_position,
 )
@@ -63,7 +64,10 @@ class WideSteps:
         self, tiles: WideKernel, writer: Writer, tile: Sequence[Position], body: list[Stmt]
     ) -> None:
         self._tiles, self._writer, self._tile, self._body = tiles, writer, tile, body
-        self._element, self._reads = tiles.element(writer, tile)
+        element, self._reads = tiles.element(writer, tile)
+        self._element, self._function_by_read = functions_of_reads(
+            element, {read.name for read in self._reads}
+        )
         self._loaded: dict[tuple[str, int, int], Expr] = {}
         """The vectors of each read, by its name and the elements of the sum: see `_loads`."""
         has_rows = any(read.row != 0 for read in self._reads)
@@ -151,8 +155,16 @@ class WideSteps:
             name = f"{read.name}_{k}" if number == 0 else f"{read.name}_{k}_{number}"
             load = self._load(read, step, place)
             self._writer.local_types[name] = load.type
-            self._loaded[read.name, k, number] = c.variable(name, load.type)
             yield Assign(name=name, value=load)
+            self._loaded[read.name, k, number] = self._applied(read, c.variable(name, load.type))
+
+    def _applied(self, read: VectorRead, loaded: nodes.Var) -> Expr:
+        """The function of a read at what was loaded: a team shares its results."""
+        function = self._function_by_read.get(read.name)
+        if function is None:
+            return loaded
+        parts = [substitute(function, {read.name: x}) for x in c.components(loaded)]
+        return c.construct(loaded.type, parts) if isinstance(loaded.type, Vector) else parts[0]
 
     def _load(self, read: VectorRead, step: _Place, place: _Place) -> Expr:
         factor = read.row or read.column
