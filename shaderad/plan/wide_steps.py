@@ -70,8 +70,8 @@ class WideSteps:
         )
         self._loaded: dict[tuple[str, int, int], Expr] = {}
         """The vectors of each read, by its name and the elements of the sum: see `_loads`."""
-        has_rows = any(read.row != 0 for read in self._reads)
-        self._team = tiles.team if has_rows else 1
+        has_shared = any(read.row != 0 or self._is_of_all(read) for read in self._reads)
+        self._team = tiles.team if has_shared else 1
         self._lane = self._low_lane = self._high_lane = Position()
         """The lane in a team, its remainder by 4 and its quarter."""
         if self._team > 1:
@@ -124,7 +124,11 @@ class WideSteps:
 
     def _is_shared(self, read: VectorRead) -> bool:
         """True if the threads of a team need the same elements."""
-        return self._team > 1 and read.row != 0
+        return self._team > 1 and (read.row != 0 or self._is_of_all(read))
+
+    def _is_of_all(self, read: VectorRead) -> bool:
+        """True if all rows and columns need the same four elements."""
+        return self._tiles.steps == WIDTH and read.row == 0 and read.column == 0
 
     # -- statements ------------------------------------------------------------------------
 
@@ -134,6 +138,9 @@ class WideSteps:
         for read in self._reads:
             if steps == 1:
                 yield from self._loads(read, _Place(offset=own))
+            elif self._is_of_all(read) and self._is_shared(read):
+                at = add(times(own, WIDTH), self._low_lane)
+                yield from self._loads(read, _Place(offset=at))
             elif read.is_along_sum:
                 yield from self._loads(read, _Place(own))
             elif self._is_shared(read):
@@ -176,7 +183,8 @@ class WideSteps:
 
     def _is_single(self, read: VectorRead) -> bool:
         """True if loads are of one element."""
-        return self._tiles.steps == 1 and read.is_along_sum
+        is_of_all = self._is_of_all(read) and self._is_shared(read)
+        return is_of_all or (self._tiles.steps == 1 and read.is_along_sum)
 
     def _element_at(self, first: Position, row: int, column: int, step: int) -> Expr:
         positions, tiles = self._writer.positions, self._tiles
@@ -196,7 +204,9 @@ class WideSteps:
             team = self._team
             vector = self._loaded[read.name, own // team, 0]
             position, lane = step, own % team
-            if not read.is_along_sum:
+            if self._is_of_all(read):
+                lane = step
+            elif not read.is_along_sum:
                 position, lane = own % WIDTH, own % team // WIDTH * WIDTH + step
             shared = vector if self._is_single(read) else c.component(vector, position)
             return nodes.OfTeam(type=FLOAT, value=shared, lane=lane, size=team)

@@ -99,6 +99,30 @@ def test_teams_of_eight_need_a_known_number_of_rows() -> None:
     assert PlanChoices({"n": 64}, lanes=8).tiles_kind(step.wide) == 8
 
 
+@pytest.mark.parametrize(
+    ("elements", "columns", "team"), [(8, 64, 4), (8, 20, WIDE), (6, 64, 4), (8, 4, WIDE)]
+)
+def test_teams_share_the_row_of_a_vector_times_a_matrix(
+    elements: int, columns: int, team: int
+) -> None:
+    x, y = array((1, elements)), array((elements, columns))
+    (step,) = plan(graph_of(x, y, product(x, y))).steps
+    assert isinstance(step, RunTiles)
+    assert step.wide is not None
+    assert PlanChoices({}, lanes=8).tiles_kind(step.wide) == team
+    (step,) = PlanChoices({}, lanes=8).chosen(plan(graph_of(x, y, product(x, y)))).steps
+    assert isinstance(step, RunTiles)
+    parts = walk.all_expressions(step.tiles.kernel.body)
+    assert any(isinstance(e, nodes.OfTeam) for e in parts) == (team != WIDE and elements == 8)
+
+
+def test_sums_of_columns_share_nothing() -> None:
+    (step,) = plan(Graph((x := array((K, 64)),), (b.sum_over(x, (0,)),))).steps
+    assert isinstance(step, RunTiles)
+    assert step.wide is not None
+    assert PlanChoices({"k": 8}, lanes=8).tiles_kind(step.wide) == WIDE
+
+
 # -- their values -------------------------------------------------------------------------------
 
 KINDS = {"wide": WIDE, "four": 4, "eight": 8}
