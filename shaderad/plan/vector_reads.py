@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from shaderad.ir import sizes
+from shaderad.ir import nodes, sizes
 from shaderad.ir.arrays import Value
+from shaderad.ir.nodes import Expr
 from shaderad.ir.sizes import Size
+from shaderad.ir.types import FLOAT
+from shaderad.ir.walk import map_children
 from shaderad.plan.positions import Position
+from shaderad.rules import composing as c
+from shaderad.rules.expressions import in_order, operands
 
 WIDTH = 4
 """Elements of one load."""
@@ -72,3 +78,43 @@ def quartered_position(at: Position) -> Position:
     """A quarter of a position whose constant and factors are multiples of 4."""
     terms = ((base, quartered(factor)) for base, factor in at.terms)
     return Position(quartered(at.constant), tuple(terms))
+
+
+def functions_of_reads(element: Expr, names: Collection[str]) -> tuple[Expr, Mapping[str, Expr]]:
+    """Takes functions of one read apart, such as an activation of the left matrix of a product.
+
+    Args:
+        element: An element of a sum, in which reads are variables.
+        names: Those of the variables.
+
+    Returns:
+        `element` with the variable of a read in place of its function, where all depends on that,
+        and the functions by the names of their variables.
+    """
+    order, varying = in_order(element), {*names, ROW, COLUMN, STEP}
+    used_by: dict[int, frozenset[str]] = {}
+    alone: defaultdict[str, set[int]] = defaultdict(set)
+    """Parts that depend on one variable alone, and are used by parts that depend on several."""
+    for part in order:
+        inner = operands(part)
+        own = {part.name} & varying if isinstance(part, nodes.Var) else ()
+        used_by[id(part)] = frozenset(own).union(*(used_by[id(child)] for child in inner))
+        if len(used_by[id(part)]) > 1:
+            for child in inner:
+                alone[_only(used_by[id(child)])].add(id(child))
+    function_by_name: dict[str, Expr] = {}
+    new: dict[int, Expr] = {}
+    for part in order:
+        name = _only(used_by[id(part)])
+        is_function = not isinstance(part, nodes.Var) and alone[name] == {id(part)}
+        if name in names and is_function and part.type == FLOAT:
+            function_by_name[name] = part
+            new[id(part)] = c.variable(name, FLOAT)
+        else:
+            new[id(part)] = map_children(part, lambda child: new[id(child)])
+    return new[id(element)], function_by_name
+
+
+def _only(names: frozenset[str]) -> str:
+    """The name, if there is one; none otherwise."""
+    return next(iter(names)) if len(names) == 1 else ""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from shaderad.ir import nodes, ops, sizes
 from shaderad.ir.nodes import Assign, Expr, Stmt
 from shaderad.ir.sizes import Size
-from shaderad.ir.types import FLOAT, INT
+from shaderad.ir.types import FLOAT, INT, Vector
 from shaderad.plan.kernels import Writer
 from shaderad.plan.positions import Position, add, constant, times
 from shaderad.plan.tile_kernels import plus
@@ -24,6 +24,7 @@ from shaderad.plan.vector_reads import (
     STEP,
     WIDTH,
     VectorRead,
+    functions_of_reads,
     quartered,
     quartered_position,
 )
@@ -63,11 +64,14 @@ class WideSteps:
         self, tiles: WideKernel, writer: Writer, tile: Sequence[Position], body: list[Stmt]
     ) -> None:
         self._tiles, self._writer, self._tile, self._body = tiles, writer, tile, body
-        self._element, self._reads = tiles.element(writer, tile)
+        element, self._reads = tiles.element(writer, tile)
+        self._element, self._function_by_read = functions_of_reads(
+            element, {read.name for read in self._reads}
+        )
         self._loaded: dict[tuple[str, int, int], Expr] = {}
         """The vectors of each read, by its name and the elements of the sum: see `_loads`."""
-        has_rows = any(read.row != 0 for read in self._reads)
-        self._team = tiles.team if has_rows else 1
+        has_shared = any(read.row != 0 or self._is_of_all(read) for read in self._reads)
+        self._team = tiles.team if has_shared else 1
         self._lane = self._low_lane = self._high_lane = Position()
         """The lane in a team, its remainder by 4 and its quarter."""
         if self._team > 1:
@@ -120,7 +124,11 @@ class WideSteps:
 
     def _is_shared(self, read: VectorRead) -> bool:
         """True if the threads of a team need the same elements."""
-        return self._team > 1 and read.row != 0
+        return self._team > 1 and (read.row != 0 or self._is_of_all(read))
+
+    def _is_of_all(self, read: VectorRead) -> bool:
+        """True if all rows and columns need the same four elements."""
+        return self._tiles.steps == WIDTH and read.row == 0 and read.column == 0
 
     # -- statements ------------------------------------------------------------------------
 
@@ -130,6 +138,9 @@ class WideSteps:
         for read in self._reads:
             if steps == 1:
                 yield from self._loads(read, _Place(offset=own))
+            elif self._is_of_all(read) and self._is_shared(read):
+                at = add(times(own, WIDTH), self._low_lane)
+                yield from self._loads(read, _Place(offset=at))
             elif read.is_along_sum:
                 yield from self._loads(read, _Place(own))
             elif self._is_shared(read):
@@ -151,8 +162,16 @@ class WideSteps:
             name = f"{read.name}_{k}" if number == 0 else f"{read.name}_{k}_{number}"
             load = self._load(read, step, place)
             self._writer.local_types[name] = load.type
-            self._loaded[read.name, k, number] = c.variable(name, load.type)
             yield Assign(name=name, value=load)
+            self._loaded[read.name, k, number] = self._applied(read, c.variable(name, load.type))
+
+    def _applied(self, read: VectorRead, loaded: nodes.Var) -> Expr:
+        """The function of a read at what was loaded: a team shares its results."""
+        function = self._function_by_read.get(read.name)
+        if function is None:
+            return loaded
+        parts = [substitute(function, {read.name: x}) for x in c.components(loaded)]
+        return c.construct(loaded.type, parts) if isinstance(loaded.type, Vector) else parts[0]
 
     def _load(self, read: VectorRead, step: _Place, place: _Place) -> Expr:
         factor = read.row or read.column
@@ -164,7 +183,8 @@ class WideSteps:
 
     def _is_single(self, read: VectorRead) -> bool:
         """True if loads are of one element."""
-        return self._tiles.steps == 1 and read.is_along_sum
+        is_of_all = self._is_of_all(read) and self._is_shared(read)
+        return is_of_all or (self._tiles.steps == 1 and read.is_along_sum)
 
     def _element_at(self, first: Position, row: int, column: int, step: int) -> Expr:
         positions, tiles = self._writer.positions, self._tiles
@@ -184,7 +204,9 @@ class WideSteps:
             team = self._team
             vector = self._loaded[read.name, own // team, 0]
             position, lane = step, own % team
-            if not read.is_along_sum:
+            if self._is_of_all(read):
+                lane = step
+            elif not read.is_along_sum:
                 position, lane = own % WIDTH, own % team // WIDTH * WIDTH + step
             shared = vector if self._is_single(read) else c.component(vector, position)
             return nodes.OfTeam(type=FLOAT, value=shared, lane=lane, size=team)

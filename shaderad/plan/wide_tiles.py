@@ -4,9 +4,9 @@ A thread takes 8 or 16 adjacent rows, 4 adjacent columns, and 4 elements of the 
 load goes along the axis whose elements lie side by side in memory: that of the sum, or its own.
 Where the sum has no whole fours of elements, a thread takes one of these at a time, which is one
 load of a read along the sum. The threads of a team lie along columns, so they need the same
-elements of rows: each of them loads a part, and reads the others across the wave. Invariant: where
-`WideTiles.multiples_by_steps` are multiples of 4, so are the numbers of the elements at which loads
-of four start.
+elements of rows, and of what depends on neither: each of them loads a part, and reads the others
+across the wave. Invariant: where `WideTiles.multiples_by_steps` are multiples of 4, so are the
+numbers of the elements at which loads of four start.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def wide_tiles_of(tiles: Tiles) -> WideTiles | None:
         part_count=tiles.part_count,
         vectors=tuple(dict.fromkeys(read.value for read in (*reads, *stored))),
         work=work,
-        may_share=is_last and any(read.row != 0 for read in reads),
+        may_share=is_last and any(read.column == 0 for read in reads),
     )
 
 

@@ -11,7 +11,7 @@ import pytest
 import shaderad as sad
 from shaderad.device.stages import WeakKeys
 from shaderad.execute.run_graph import GraphRunner
-from shaderad.ir import ops
+from shaderad.ir import nodes, ops, walk
 from shaderad.ir.arrays import Graph, Value
 from shaderad.ir.types import DOUBLE, FLOAT, HALF, Type, Vector
 from shaderad.plan.choices import WIDE, PlanChoices
@@ -98,6 +98,30 @@ def test_teams_of_eight_need_a_known_number_of_rows() -> None:
     assert step.wide is not None
     assert PlanChoices({}, shape=shape_of(lanes=8)).tiles_kind(step.wide) == 4
     assert PlanChoices({"n": 64}, shape=shape_of(lanes=8)).tiles_kind(step.wide) == 8
+
+
+@pytest.mark.parametrize(
+    ("elements", "columns", "team"), [(8, 64, 4), (8, 20, WIDE), (6, 64, 4), (8, 4, WIDE)]
+)
+def test_teams_share_the_row_of_a_vector_times_a_matrix(
+    elements: int, columns: int, team: int
+) -> None:
+    x, y = array((1, elements)), array((elements, columns))
+    (step,) = plan(graph_of(x, y, product(x, y))).steps
+    assert isinstance(step, RunTiles)
+    assert step.wide is not None
+    assert PlanChoices({}, lanes=8).tiles_kind(step.wide) == team
+    (step,) = PlanChoices({}, lanes=8).chosen(plan(graph_of(x, y, product(x, y)))).steps
+    assert isinstance(step, RunTiles)
+    parts = walk.all_expressions(step.tiles.kernel.body)
+    assert any(isinstance(e, nodes.OfTeam) for e in parts) == (team != WIDE and elements == 8)
+
+
+def test_sums_of_columns_share_nothing() -> None:
+    (step,) = plan(Graph((x := array((K, 64)),), (b.sum_over(x, (0,)),))).steps
+    assert isinstance(step, RunTiles)
+    assert step.wide is not None
+    assert PlanChoices({"k": 8}, lanes=8).tiles_kind(step.wide) == WIDE
 
 
 # -- their values -------------------------------------------------------------------------------
@@ -290,6 +314,35 @@ def test_results_are_stored_by_four_where_their_rows_and_what_they_read_come_by_
     assert stores({"n": 15, "m": 32}) == 4
     assert stores({"n": 16, "m": 30}) == 1
     assert stores({"n": 16}) == 1
+
+
+@pytest.mark.parametrize(("count", "squared"), [(8, "left"), (16, "right"), (64 * 4, "both")])
+def test_a_function_of_one_read_is_computed_where_that_is_loaded(count: int, squared: str) -> None:
+    x, y = array((64, 64)), array((64, 64))
+    left = b.applied(ops.SQRT, x) if squared == "left" else x
+    right = b.applied(ops.SQRT, y) if squared == "right" else y
+    if squared == "both":
+        spread = [b.broadcast(v, (64, 64, 64), axes) for v, axes in ((x, (0, 2)), (y, (1, 2)))]
+        total = b.reduce(ops.ADD, b.applied(ops.SQRT, b.applied(ops.MUL, *spread)))
+    else:
+        total = product(left, right)
+    (step,) = PlanChoices({}, lanes=8).chosen(plan(graph_of(x, y, total))).steps
+    assert isinstance(step, RunTiles)
+    parts = {id(e): e for e in walk.all_expressions(step.tiles.kernel.body)}.values()
+    assert sum(isinstance(e, nodes.Apply) and e.op is ops.SQRT for e in parts) == count
+
+
+@pytest.mark.gpu
+def test_functions_of_the_matrices_of_a_product(kind: int, device: sad.Device) -> None:
+    x, y = drawn((40, 12), (12, 32))
+
+    def run(x: Any, y: Any) -> Any:
+        return sad.relu(x) @ sad.exp(y), (0.5 * sad.relu(x) + x) @ y
+
+    positive = np.maximum(x.astype(np.float64), 0)
+    first, second = sad.graph(run)(x, y)
+    np.testing.assert_allclose(first.numpy(), positive @ np.exp(y), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(second.numpy(), (0.5 * positive + x) @ y, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.gpu
