@@ -26,7 +26,7 @@ TARGETS = ("spirv", "hlsl", "wgsl")
 VERTICES_A_SIDE = 12
 SAMPLES = 2000
 SCAN_LENGTH = 5000
-PICTURE_SHAPE, PLACES = (16, 24, 4), 3000
+LEVEL_SHAPES, PLACES = {"picture": (16, 24, 4), "picture_mip": (8, 12, 4)}, 3000
 
 Array = np.ndarray[Any, Any]
 
@@ -86,26 +86,33 @@ def scan_expected(given: Mapping[str, Array]) -> dict[str, Array]:
 
 
 def texture_arrays() -> dict[str, Array]:
-    """A picture, and places on it."""
+    """The two levels of a picture, and places on it."""
     draw = np.random.default_rng(9)
     return {
-        "picture": draw.random(PICTURE_SHAPE).astype("<f4"),
+        **{name: draw.random(shape).astype("<f4") for name, shape in LEVEL_SHAPES.items()},
         "at": draw.uniform(-0.5, 1.5, (PLACES, 2)).astype("<f4"),
         "target": draw.random((PLACES, 4)).astype("<f4"),
     }
 
 
 def texture_expected(given: Mapping[str, Array]) -> dict[str, Array]:
-    """The squared difference over all places, and its gradients."""
+    """The squared difference over all places, and its gradients: that by the picture is an array
+    of the texels of all levels.
+    """
     from textured import squared_difference
 
-    names = ("picture", "smooth", "at", "target")
-    arguments = {**given, "picture": sad.texture(given["picture"]), "smooth": sad.sampler()}
+    picture = sad.texture([given[name] for name in LEVEL_SHAPES])
     value, pullback = sad.vjp(
-        squared_difference, *(arguments[n] for n in names), dim=PLACES, shapes={"total": (1,)}
-    )
-    gradients = zip(names, pullback(np.ones(1, "<f4")), strict=True)
-    return {"total": value.numpy(), **{n: g.numpy() for n, g in gradients if g is not None}}
+        squared_difference, picture, sad.sampler(), given["at"], given["target"],
+        dim=PLACES, shapes={"total": (1,)},
+    )  # fmt: skip
+    by_levels, _, by_at, by_target = pullback(np.ones(1, "<f4"))
+    return {
+        "total": value.numpy(),
+        "picture": np.concatenate([level.numpy().reshape(-1, 4) for level in by_levels]),
+        "at": by_at.numpy(),
+        "target": by_target.numpy(),
+    }
 
 
 def save(folder: Path, given: Mapping[str, Array], expected: Mapping[str, Array]) -> None:
@@ -122,7 +129,7 @@ def main(arguments: list[str] | None = None) -> None:
     out = parser.parse_args(arguments).out
     sad.build(MESH_SOURCE, out / "mesh", targets=TARGETS)
     sad.build(GRAPH_SOURCE, out / "scan", targets="wgsl")
-    sad.build(TEXTURE_SOURCE, out / "texture", targets="wgsl")
+    sad.build(TEXTURE_SOURCE, out / "texture", targets=("spirv", "wgsl"))
     mesh, scan, texture = mesh_arrays(), scan_arrays(), texture_arrays()
     save(out / "mesh_data", mesh, mesh_expected(mesh))
     save(out / "scan_data", scan, scan_expected(scan))

@@ -1,7 +1,8 @@
 """The kernels that hosts train a texture with: what a picture shows at places, and a step.
 
-The unit of the GPU filters what `squared_difference` reads. Its gradient goes to the four texels
-around each place, and comes back as an array of texels.
+The unit of the GPU filters what `squared_difference` reads, between two mip levels where there are
+several. Its gradient goes to the four texels around each place on each of them, and comes back as
+an array of the texels of all levels.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ def squared_difference(
     total: sad.Add[float],
 ):
     """The sum over all places of the squared distance to the target's colour."""
-    miss = picture.sample(smooth, at[i]) - target[i]
+    miss = picture.sample_level(smooth, at[i], 0.25) - target[i]
     total[0] += sad.dot(miss, miss)
 
 

@@ -61,18 +61,19 @@ def host_trials(out: Path) -> Iterator[Trial]:
     main = HOSTS / "python_wgpu" / "main.py"
     for target in ("wgsl", "spirv"):
         yield f"python, {target}", partial(_said, sys.executable, main, folder, "--target", target)
-    yield "c++, spirv", partial(_cpp, folder)
+    for name in ("mesh", "texture"):
+        yield f"c++, {name}", partial(_cpp, name, folder)
 
 
-def _cpp(folder: Path) -> Mapping[str, Any]:
+def _cpp(name: str, folder: Path) -> Mapping[str, Any]:
     compiler = shutil.which("g++")
     if compiler is None or not VULKAN_HEADER.exists():
         raise Lacking(
             "it takes g++ and Vulkan's headers (Debian: apt-get install g++ libvulkan-dev)"
         )
-    program = folder / "mesh_gradient"
-    source = HOSTS / "cpp_vulkan" / "main.cpp"
-    _ran(compiler, "-std=c++17", "-O2", "-I", folder / "mesh", source, "-lvulkan", "-o", program)
+    program = folder / f"{name}_gradient"
+    source = HOSTS / "cpp_vulkan" / f"{name}.cpp"
+    _ran(compiler, "-std=c++17", "-O2", "-I", folder / name, source, "-lvulkan", "-o", program)
     return _said(program.resolve(), folder)
 
 

@@ -14,7 +14,7 @@ import math
 from typing import Any, NamedTuple
 
 import shaderad as sad
-from shaderad import int2
+from shaderad import int2, int3
 from shaderad.arrays.traced_sizes import shape_of, shown
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error
@@ -33,6 +33,7 @@ from shaderad.render.kernels.bins import (
 )
 from shaderad.render.kernels.fragments import STRIP, locate, pick
 from shaderad.trace.primitives import known_shape, size_array
+from shaderad.trace.traced import tracing
 
 __all__ = ["Fragments", "interpolate", "rasterize"]
 
@@ -176,17 +177,21 @@ def interpolate(values: Any, triangles: Any, fragments: Any, footprint: bool = F
         right and down.
 
     Raises:
-        ShapeError: SR0330 for other elements.
+        ShapeError: SR0330 for other elements, SR0805 for another shape of `values`.
+        BoundsError: SR0660 where a pixel shows a face that is none of `triangles`, or a corner that
+            is none of `values`.
 
     Differentiable in `values` and in the fragments, through which positions have derivatives.
     """
     fragments = Fragments(*fragments)
     values = _attributes(values, has_views=len(fragments.face.shape) == 3)
     i = conform(triangles, Vector(INT, 3), "triangles")
-    shown = fragments.face >= 0
-    corners = i[sad.max(fragments.face, 0)]
-    a, b, c = (_at_corners(values, corner) for corner in (corners.x, corners.y, corners.z))
     zero = sad.zeros(fragments.face.shape, values.dtype)
+    if not all(map(tracing().is_positive, (i.extents[0], values.extents[-1]))):
+        return (zero, (zero, zero)) if footprint else zero
+    shown = fragments.face >= 0
+    corners = _readable(i, fragments.face)[sad.max(fragments.face, 0)]
+    a, b, c = (_at_corners(values, corner) for corner in (corners.x, corners.y, corners.z))
 
     def weighted(weights: Any) -> Any:
         return sad.where(shown, weights.x * (b - a) + weights.y * (c - a), zero)
@@ -195,6 +200,14 @@ def interpolate(values: Any, triangles: Any, fragments: Any, footprint: bool = F
     if not footprint:
         return result
     return result, (weighted(fragments.uv_dx), weighted(fragments.uv_dy))
+
+
+def _readable(triangles: Any, face: Any) -> Any:
+    """Triangles of which pixels without a triangle read the first: its corners may be out of range,
+    if no pixel shows it.
+    """
+    is_first = sad.iota(triangles.shape[0]) == 0
+    return sad.where(is_first & sad.all(face != 0), sad.zeros(triangles.shape, int3), triangles)
 
 
 def _checked_size(size: Any) -> Shape:

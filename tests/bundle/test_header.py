@@ -107,11 +107,12 @@ def awkward(tmp_path_factory: pytest.TempPathFactory) -> Output:
     return Output.read(place / "out")
 
 
-def compile_header(compiler: str, header: Path) -> None:
+def compile_header(compiler: str, header: Path, program: str = "") -> None:
     """Includes `header` twice, as programs of several parts do."""
     if shutil.which(compiler) is None:
         pytest.skip(f"no {compiler}")
-    source = f'#include "{header}"\n#include "{header}"\nint main(void) {{ return 0; }}\n'
+    include = f'#include "{header}"\n'
+    source = f"{include}{include}{program}\nint main(void) {{ return 0; }}\n"
     done = subprocess.run(
         [compiler, *COMPILERS[compiler], "-Wall", "-Wextra", "-Wpedantic", "-Werror",
          "-fsyntax-only", "-"],

@@ -12,6 +12,7 @@ import pytest
 import shaderad as sad
 from shaderad.bundle.format.document import with_digest
 from tests.bundle import textures
+from tests.bundle.test_header import COMPILERS, compile_header
 from tests.bundle.textures import Material
 
 pytestmark = pytest.mark.gpu
@@ -84,6 +85,33 @@ def test_the_manifest_says_what_is_bound(folder: Path) -> None:
     header = (folder / "textures.h").read_text(encoding="utf-8")
     assert "TEXTURES_HLSL_SHADED_PRIMAL_M_COLOR_TEXTURE_REGISTER_CLASS 't'" in header
     assert "TEXTURES_METAL_SHADED_PRIMAL_M_SMOOTH_SAMPLER_SAMPLER 0" in header
+    assert "    int32_t m_color_size_3; // mip levels\n" in header
+
+
+C_PROGRAM = """
+#define PRIMAL(name) TEXTURES_SPIRV_SHADED_PRIMAL_##name
+#define BWD(name) TEXTURES_SPIRV_SHADED_BWD_##name
+#define IS(text, other) static_assert(sizeof(text) == sizeof(other), other)
+IS(PRIMAL(M_COLOR_TEXTURE_VIEW), "2d");
+IS(PRIMAL(M_SKY_CUBE_VIEW), "cube");
+IS(BWD(M_SKY_TEXTURE_VIEW), "2d-array");
+static_assert(PRIMAL(M_SKY_CUBE_IS_FILTERED) && !BWD(M_SKY_TEXTURE_IS_FILTERED), "filters");
+static_assert(PRIMAL(M_SMOOTH_SAMPLER_BINDING) != PRIMAL(M_COLOR_TEXTURE_BINDING), "bindings");
+static_assert((0x15u * TEXTURES_SAMPLER_MIRROR | TEXTURES_SAMPLER_LINEAR |
+               TEXTURES_SAMPLER_MIXES_LEVELS) == %uu, "settings");
+static_assert((TEXTURES_SAMPLER_REPEAT | TEXTURES_SAMPLER_CLAMP << 2) == %uu, "settings");
+int mip_levels(textures_spirv_shaded_primal_parameters words) { return words.m_color_size_3; }
+"""
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_a_c_program_has_views_and_settings_from_the_header(compiler: str, folder: Path) -> None:
+    smooth, rough = (
+        sad.sampler(wrap="mirror"),
+        sad.sampler("nearest", ("repeat", "clamp", "repeat"), mip_filter="nearest"),
+    )
+    program = C_PROGRAM % (smooth.word, rough.word)
+    compile_header(compiler, folder / "textures.h", program)
 
 
 @pytest.mark.parametrize(

@@ -212,6 +212,27 @@ def test_antialiasing_has_derivatives_by_color_and_positions(device: sad.Device)
     sad.gradcheck(picture, points, color, eps=1e-4)
 
 
+def test_second_derivatives_of_a_picture_that_is_antialiased_twice(device: sad.Device) -> None:
+    """Crossings are quotients, so that they have second derivatives: those of the formula."""
+    points = sad.array([[-0.713, -0.612], [0.657, -0.431], [0.0317, 0.7213]], dtype=float2)
+    corners, size = np.int32([[0, 1, 2]]), (9, 10)
+
+    def loss(points: Any) -> Any:
+        clip = clip_of(points)
+        found = render.rasterize(clip, corners, size)
+        picture = sad.where(found.face >= 0, 1.0, 0.0)
+        for _ in range(2):
+            picture = render.antialias(picture, found, clip, corners)
+        return sad.sum(picture * picture)
+
+    v = sad.array(np.random.default_rng(5).normal(size=(3, 2)), dtype=float2)
+    product = sad.hvp(loss, (points,), (v,))
+    step = 1e-3
+    ahead, behind = (sad.grad(loss)(points + s * v).numpy() for s in (step, -step))
+    expected = (ahead - behind) / (2 * step)
+    assert np.abs(product.numpy() - expected).max() < 2e-3 * np.abs(expected).max()
+
+
 def test_sides_know_the_side_of_the_triangle_beside_them(device: sad.Device) -> None:
     # Two triangles share the edge from 1 to 2; three have the edge from 4 to 5.
     corners = np.int32([[0, 1, 2], [2, 1, 3], [4, 5, 6], [5, 4, 7], [8, 4, 5]])

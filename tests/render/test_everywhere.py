@@ -64,6 +64,33 @@ def test_batches_are_pictures_of_each(device: sad.Device) -> None:
         agree([values.numpy()[k], by_clip.numpy()[k]], [float(value), gradient.numpy()])
 
 
+def test_fragments_and_textures_are_batched(device: sad.Device) -> None:
+    """As arguments and results, and the gradient by a texture is one for each element."""
+    clip, triangles, texels, coordinates, _ = arguments()
+    clips = sad.array(np.stack([clip.numpy(), clip.numpy() * [0.7, 0.6, 1, 1]]), dtype=float4)
+    pictures = sad.array(np.stack([texels.numpy(), texels.numpy()[::-1]]), dtype=float3)
+    found = sad.vmap(lambda clip: render.rasterize(clip, triangles, (8, 9)))(clips)
+    assert isinstance(found, render.Fragments)
+
+    def shown(fragments: Any, texture: Any) -> Any:
+        uv = render.interpolate(coordinates, triangles, fragments)
+        return sad.sum(render.texture(texture, uv).x)
+
+    by_texture = sad.grad(shown, argnums=1)
+    values = sad.vmap(shown)(found, render.Texture(pictures))
+    gradients = sad.vmap(by_texture)(found, render.Texture(pictures))
+    assert isinstance(gradients, render.Texture)
+    for k, one in enumerate(clips.numpy()):
+        alone = render.rasterize(sad.array(one, dtype=float4), triangles, (8, 9))
+        agree([part.numpy()[k] for part in found], [part.numpy() for part in alone])
+        texture = render.Texture(pictures[k])
+        value, gradient = sad.value_and_grad(shown, argnums=1)(alone, texture)
+        agree(
+            [values.numpy()[k], gradients.texels.numpy()[k]],
+            [float(value), gradient.texels.numpy()],
+        )
+
+
 def test_fragments_and_textures_are_carried_by_loops(device: sad.Device) -> None:
     clip, triangles, texels, *_ = arguments()
 
@@ -85,6 +112,28 @@ def test_fragments_and_textures_are_carried_by_loops(device: sad.Device) -> None
         return 3.0 * sad.sum(render.texture(texels, uv).x)
 
     agree([sad.grad(total)(texels).numpy()], [sad.grad(once)(texels).numpy()])
+
+
+def test_fragments_and_textures_are_trees_of_tensors(device: sad.Device) -> None:
+    torch = pytest.importorskip("torch")
+    clip, triangles, *_ = arguments()
+    texels = sad.array(np.random.default_rng(1).uniform(size=7))
+
+    def drawn(clip: Any) -> render.Fragments:
+        return render.rasterize(clip, triangles, (8, 9))
+
+    def by_depth(fragments: Any, texture: Any) -> Any:
+        return render.texture(texture, fragments.depth)
+
+    tensors = [torch.tensor(x.numpy(), requires_grad=True) for x in (clip, texels)]
+    found = sad.torch.wrap(drawn)(tensors[0])
+    assert isinstance(found, render.Fragments)
+    shown = sad.torch.wrap(by_depth)(found, render.Texture(tensors[1]))
+    shown.sum().backward()
+    expected, pullback = sad.vjp(lambda c, t: by_depth(drawn(c), t), clip, texels)
+    gradients = pullback(np.ones((8, 9), np.float32))
+    agree([shown.detach().numpy(), *(x.grad.numpy() for x in tensors)],
+          [expected.numpy(), *(x.numpy() for x in gradients)])  # fmt: skip
 
 
 def test_other_libraries_draw_and_differentiate(device: sad.Device) -> None:

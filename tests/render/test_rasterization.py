@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -65,17 +66,24 @@ def test_faces_agree_with_float64(device: sad.Device, low_w: float) -> None:
     assert certain > 7.8
 
 
-@pytest.mark.parametrize("on_centers", [False, True])
+SHEETS = [*product([(33, 29), (17, 63), (21, 101), (47, 19), (65, 31)], (False, True))]
+"""Sizes of pictures, and whether vertices lie on centres of pixels: in smaller ones the triangles
+would turn over.
+"""
+
+
+@pytest.mark.parametrize(("size", "on_centers"), [*SHEETS, ((1, 101), False), ((3, 2), False)])
 def test_each_pixel_of_a_sheet_is_covered_exactly_once(
-    device: sad.Device, on_centers: bool
+    device: sad.Device, size: tuple[int, int], on_centers: bool
 ) -> None:
-    rng, n, size = np.random.default_rng(3), 9, (33, 29)
+    """1,200 sheets in all."""
+    rng, n, sheet_count = np.random.default_rng(size), 9, 100
     corners = sheet_corners(n)
-    sheets = [sheet(rng, n, on_centers=size if on_centers else None) for _ in range(500)]
+    sheets = [sheet(rng, n, on_centers=size if on_centers else None) for _ in range(sheet_count)]
     clip = sad.array(np.stack(sheets), dtype=float4)
     # Two triangles that cover one pixel differ in a bit of their numbers, and count twice there.
     for bit in range(len(corners).bit_length()):
-        count = np.zeros((500, *size), int)
+        count = np.zeros((sheet_count, *size), int)
         for half in (0, 1):
             left = np.where(((np.arange(len(corners)) >> bit) & 1 == half)[:, None], corners, -1)
             face = render.rasterize(clip, sad.array(np.int32(left), dtype=int3), size).face
@@ -112,20 +120,25 @@ def test_rows_count_from_the_top_and_uv_weighs_corners_one_and_two(device: sad.D
 def test_broken_triangles_neither_show_nor_spread(device: sad.Device) -> None:
     clip = [[-1, -1, 0.5, 1], [1, -1, 0.5, 1], [-1, 1, 0.5, 1], [np.nan, 0, 0, 1],
             [np.inf, 0, 0, 1], [0, 0, 0.2, 0], [3e38, 3e38, 3e38, 3e38]]  # fmt: skip
-    whole = render.rasterize(np.float32(clip), np.int32([[0, 1, 2]]), (17, 16)).face.numpy()
-    corners = [
-        [0, 1, 2],
-        [0, 3, 1],
-        [0, 1, 4],
-        [0, 0, 1],
-        [1, 1, 1],
-        [-1, 0, 1],
-        [0, 1, 99],
-        [6, 6, 5],
-    ]
-    found = render.rasterize(np.float32(clip), np.int32(corners), (17, 16))
-    assert np.array_equal(found.face.numpy(), whole)
-    assert all(np.isfinite(part.numpy()).all() for part in found)
+    clip = sad.array(np.float32(clip), dtype=float4)
+    broken = [[-1, 0, 1], [0, 3, 1], [0, 1, 4], [0, 0, 1], [1, 1, 1], [0, 1, 99], [6, 6, 5]]
+    values = sad.array(np.random.default_rng(9).normal(size=7))
+
+    def picture(clip: Any, values: Any, triangles: Any) -> Any:
+        found = render.rasterize(clip, triangles, (17, 16))
+        return render.interpolate(values, triangles, found) * found.depth
+
+    def pulled(triangles: Any) -> list[np.ndarray]:
+        triangles = sad.array(np.int32(triangles), dtype=int3)
+        face = render.rasterize(clip, triangles, (17, 16)).face.numpy()
+        assert np.all((face == -1) | (face == len(triangles) - 1))
+        shown, pullback = sad.vjp(lambda c, v: picture(c, v, triangles), clip, values)
+        return [x.numpy() for x in (shown, *pullback(np.ones((17, 16), np.float32)))]
+
+    alone = pulled([[0, 1, 2]])
+    assert all(np.abs(part).max() > 0.1 for part in alone)
+    for one, other in zip(pulled([*broken, [0, 1, 2]]), alone, strict=True):
+        assert np.allclose(one, other, atol=CLOSE * np.abs(other).max())
 
 
 @pytest.mark.parametrize("size", [(1, 1), (1, 2049), (2049, 1), (0, 5), (5, 0)])
@@ -139,8 +152,14 @@ def test_any_size_of_picture_works(device: sad.Device, size: tuple[int, int]) ->
 def test_mesh_without_triangles_shows_nothing(device: sad.Device) -> None:
     for vertex_count in (0, 3):
         clip = sad.array(np.zeros((vertex_count, 4)), dtype=float4)
-        found = render.rasterize(clip, sad.array(np.zeros((0, 3), np.int32), dtype=int3), (4, 6))
+        triangles = sad.array(np.zeros((0, 3), np.int32), dtype=int3)
+        found = render.rasterize(clip, triangles, (4, 6))
         assert np.all(found.face.numpy() == -1)
+        color = np.float32(np.random.default_rng(0).uniform(size=(4, 6)))
+        assert np.array_equal(render.antialias(color, found, clip, triangles).numpy(), color)
+        shown, steps = render.interpolate(sad.zeros(vertex_count), triangles, found, footprint=True)
+        for part in (shown, *steps):
+            assert np.array_equal(part.numpy(), np.zeros((4, 6)))
 
 
 def test_views_are_the_pictures_of_each(device: sad.Device) -> None:
@@ -253,6 +272,41 @@ def test_interpolation_has_derivatives_by_values_and_positions(device: sad.Devic
         return shown * shown + by_x
 
     sad.gradcheck(picture, clip, values)
+
+
+def test_second_derivatives_of_interpolation_by_values_and_positions(device: sad.Device) -> None:
+    rng, corners = np.random.default_rng(8), np.int32([[0, 1, 2]])
+    clip = sad.array(
+        [[-3, -2.9, 0.4, 1], [2.9, -3.1, 0.9, 1.2], [0.1, 4.8, 0.8, 1.5]], dtype=float4
+    )
+    values = sad.array(rng.normal(size=(3, 3)), dtype=float3)
+
+    def loss(clip: Any, values: Any) -> Any:
+        found = render.rasterize(clip, corners, (5, 6))
+        shown = render.interpolate(values, corners, found)
+        return sad.sum(sad.dot(shown, shown))
+
+    dots = [sad.array(rng.normal(size=x.numpy().shape), dtype=x.dtype) for x in (clip, values)]
+    products = sad.hvp(loss, (clip, values), dots)
+    step = 1e-2
+    ahead, behind = (
+        sad.grad(loss, argnums=(0, 1))(clip + s * dots[0], values + s * dots[1])
+        for s in (step, -step)
+    )
+    for moved, high, low in zip(products, ahead, behind, strict=True):
+        expected = (high.numpy() - low.numpy()) / (2 * step)
+        assert np.allclose(moved.numpy(), expected, atol=STEEP * np.abs(expected).max())
+
+
+def test_faces_have_no_derivative(device: sad.Device) -> None:
+    clip = sad.array([[-1, -1, 0.5, 1], [1, -1, 0.5, 1], [-1, 1, 0.5, 1]], dtype=float4)
+
+    def total(clip: Any) -> Any:
+        return sad.sum(render.rasterize(clip, np.int32([[0, 1, 2]]), (8, 8)).face)
+
+    with pytest.raises(sad.DerivativeError, match=r"(?s)SR0457.*the result is int"):
+        sad.grad(total)(clip)
+    assert not sad.grad(lambda clip: 1.0 * total(clip))(clip).numpy().any()
 
 
 def test_values_of_views_go_to_their_views(device: sad.Device) -> None:

@@ -180,6 +180,21 @@ def test_textures_have_derivatives_by_texels_coordinates_and_level(
     assert isinstance(pullback(value(texels, uv, levels))[0], render.Texture)
 
 
+WRAPPED = [*product([1], ["repeat", "clamp", "mirror", "border"]), (2, "repeat"), (3, "repeat")]
+"""Numbers of axes and wraps: the others are held against PyTorch."""
+
+
+@pytest.mark.parametrize(("axes", "wrap"), WRAPPED)
+def test_wraps_have_derivatives_beyond_the_edges(device: sad.Device, axes: int, wrap: str) -> None:
+    rng, shape = np.random.default_rng(axes), (6, 4, 8)[-axes:]
+    # Away from the centres and edges of texels.
+    at = rng.uniform(0.06, 0.44, (8, axes)) + rng.integers(-16, 32, (8, axes)) / 2
+    uv = at[..., 0] if axes == 1 else at
+    uv = sad.array(uv / np.float64(shape[::-1]), dtype=PLACES[axes])
+    texels = sad.array(rng.uniform(size=shape))
+    sad.gradcheck(lambda t, uv: render.texture(t, uv, wrap=wrap), texels, uv, eps=1e-3)
+
+
 def test_second_derivatives_by_texels_and_coordinates(device: sad.Device) -> None:
     rng = np.random.default_rng(4)
     texels = sad.array(rng.uniform(size=(5, 6)), dtype=float)

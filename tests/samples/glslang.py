@@ -12,10 +12,11 @@ import pytest
 from tests.samples.host_folder import run
 
 PROGRAM = shutil.which("glslangValidator")
-SHIFTS = {"b": 0, "t": 16, "u": 32}
+SHIFTS = {"b": 0, "t": 16, "u": 32, "s": 48}
 """HLSL numbers each class of registers from 0, Vulkan bindings all together."""
 OPTIONS = ("-D", "-V", "--target-env", "vulkan1.1", "-S", "comp", "--hlsl-iomap",
-           "--shift-texture-binding", "16", "--shift-uav-binding", "32")  # fmt: skip
+           "--shift-texture-binding", "16", "--shift-uav-binding", "32",
+           "--shift-sampler-binding", "48")  # fmt: skip
 
 needed = pytest.mark.skipif(
     PROGRAM is None, reason="no glslangValidator: apt-get install glslang-tools"

@@ -1,4 +1,4 @@
-"""The C++ host: NAME.h is enough to run a build by Vulkan, its SPIR-V and its HLSL."""
+"""The C++ hosts: NAME.h is enough to run a build by Vulkan, its SPIR-V and its HLSL."""
 
 from __future__ import annotations
 
@@ -25,11 +25,16 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def program(hosts_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The host, compiled against the header of the build."""
-    made = tmp_path_factory.mktemp("cpp") / "mesh_gradient"
+    """The host of the mesh."""
+    return compiled(hosts_folder, "mesh", tmp_path_factory.mktemp("cpp"))
+
+
+def compiled(hosts_folder: Path, name: str, folder: Path) -> Path:
+    """A host, compiled against the header of its build."""
+    made = folder / f"{name}_gradient"
     assert COMPILER
-    source = HOSTS / "cpp_vulkan" / "main.cpp"
-    options = ["-std=c++17", "-Wall", "-Wpedantic", "-Werror", "-I", hosts_folder / "mesh"]
+    source = HOSTS / "cpp_vulkan" / f"{name}.cpp"
+    options = ["-std=c++17", "-Wall", "-Wpedantic", "-Werror", "-I", hosts_folder / name]
     run([COMPILER, *options, source, "-lvulkan", "-o", made])
     return made
 
@@ -42,6 +47,23 @@ def test_its_gradient_of_spirv_is_that_of_the_python_api(
     lines = run([program, hosts_folder]).splitlines()
     assert lines[-1] == "PASS"
     assert len(lines) == 6
+
+
+def test_it_samples_a_texture_and_finds_the_gradient_of_all_its_levels(
+    hosts_folder: Path, tmp_path: Path, wgpu_features: frozenset[str]
+) -> None:
+    if "float-atomics" not in wgpu_features:
+        pytest.skip("the device has no float atomics")
+    program = compiled(hosts_folder, "texture", tmp_path)
+    lines = run([program, hosts_folder]).splitlines()
+    assert lines[-1] == "PASS"
+    assert len(lines) == 6
+    (tmp_path / "texture").symlink_to(hosts_folder / "texture")
+    shutil.copytree(hosts_folder / "texture_data", tmp_path / "texture_data")
+    file = tmp_path / "texture_data" / "picture_mip.bin"
+    np.fromfile(file, np.float32)[::-1].tofile(file)
+    done = attempted([program, tmp_path])
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (1, "FAIL")
 
 
 @glslang.needed

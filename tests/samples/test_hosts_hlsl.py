@@ -72,6 +72,27 @@ def test_gradients_added_to_shared_vertices(
     check_alike(build, found, wanted)
 
 
+def test_gradients_of_the_texels_of_all_levels(
+    loader: ModuleType, hosts_folder: Path, tmp_path: Path
+) -> None:
+    build = opened(loader, HOSTS / "textured.py", tmp_path / "texture")
+    data = hosts_folder / "texture_data"
+    levels = [(data / f"{n}.bin").read_bytes() for n in ("picture", "picture_mip")]
+    inputs = {
+        "picture": build.texture(levels, (24, 16, 1)),
+        "smooth": build.sampler(),
+        "at": build.array((data / "at.bin").read_bytes(), "float2"),
+        "target": build.array((data / "target.bin").read_bytes(), "float4"),
+    }
+    dim, shapes = inputs["at"].shape, {"total": (1,)}
+    kernel = build.kernel("squared_difference")
+    found = kernel.primal(inputs, dim, shapes=shapes)
+    one = build.array(np.float32(1).tobytes(), "float")
+    found |= kernel.backward(inputs, {"total": one}, dim, shapes=shapes)
+    wanted = {name: np.fromfile(data / f"expected_{name}.bin", np.float32) for name in found}
+    check_alike(build, found, wanted)
+
+
 def test_gradients_summed_over_all_threads_and_of_minima(
     loader: ModuleType, tmp_path: Path
 ) -> None:

@@ -58,7 +58,28 @@ def test_graphs(device: sad.Device) -> None:
     with refused:
         sad.vmap(called)(AT[None])
     with refused:
+        sad.fori_loop(2, lambda _, at: at + called(at).xy, sad.array(AT, dtype=float2))
+    with refused:
         sad.hvp(length, (AT,), (AT,))
+
+
+def test_pytorch_gives_arrays_and_captures_textures(device: sad.Device) -> None:
+    torch = pytest.importorskip("torch")
+    picture = np.float32(np.random.default_rng(1).uniform(0, 1, PICTURE.shape))
+    t, s = sad.texture(picture), sad.sampler()
+    at = torch.tensor([[0.3, 0.4], [0.6, 0.1]], requires_grad=True)
+    with pytest.raises(sad.DerivativeError, match=r"SR0477.*is a `Texture`"):
+        sad.torch.wrap(sampled)(t, s, at)
+    wrapped = sad.torch.wrap(lambda at: sampled(t, s, at))
+    found = wrapped(at)
+    found.sum().backward()
+    expected, pullback = sad.vjp(sampled, t, s, at.detach().numpy())
+    by_at = pullback(np.ones((2, 4), np.float32))[2].numpy()
+    np.testing.assert_allclose(found.detach().numpy(), expected.numpy(), atol=0.004)
+    np.testing.assert_allclose(at.grad.numpy(), by_at, rtol=1e-5)
+    assert np.abs(by_at).max() > 0.1
+    with pytest.raises(sad.LanguageError, match="SR0267"):
+        torch.autograd.grad(wrapped(at).sum(), at, create_graph=True)[0].sum().backward()
 
 
 def test_gradcheck(device: sad.Device) -> None:

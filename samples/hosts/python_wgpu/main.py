@@ -57,13 +57,14 @@ def run_graph(out: Path) -> bool:
     return all(judged)
 
 
-def run_texture(out: Path) -> bool:
-    """The same for a texture, likewise."""
-    build = Build(out / "texture", "wgsl")
+def run_texture(out: Path, target: str) -> bool:
+    """The same for a texture."""
+    build = Build(out / "texture", target)
     kernel = build.kernel("squared_difference")
     folder = out / "texture_data"
+    levels = [data(folder, name) for name in ("picture", "picture_mip")]
     inputs = {
-        "picture": build.texture([data(folder, "picture")], (24, 16, 1)),
+        "picture": build.texture(levels, (24, 16, 1)),
         "smooth": build.sampler(),
         "at": build.array(data(folder, "at"), "float2"),
         "target": build.array(data(folder, "target"), "float4"),
@@ -95,7 +96,7 @@ def main() -> None:
     try:
         is_right = run_kernel(given.folder, given.target)
         is_right = run_graph(given.folder) and is_right
-        is_right = run_texture(given.folder) and is_right
+        is_right = run_texture(given.folder, given.target) and is_right
     except HostError as failure:
         sys.exit(f"error: {failure}")
     print("PASS" if is_right else "FAIL")

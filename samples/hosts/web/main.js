@@ -55,9 +55,11 @@ async function texture() {
   const build = await load(`${OUT}/texture`);
   const kernel = await build.kernel("squared_difference");
   const given = async (name, type) => build.array(await data(`texture_data/${name}`), type);
-  const texels = new Float32Array(await data("texture_data/picture"));
+  const levels = await Promise.all(
+    ["picture", "picture_mip"].map(async (name) => (
+      new Float32Array(await data(`texture_data/${name}`)))));
   const inputs = {
-    picture: build.texture([texels], { size: [24, 16] }),
+    picture: build.texture(levels, { size: [24, 16] }),
     smooth: build.sampler(),
     at: await given("at", "float2"),
     target: await given("target", "float4"),

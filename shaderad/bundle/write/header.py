@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import repeat
 from pathlib import PurePosixPath
 
 from shaderad.bundle.format.description import BindingPlace, Layout
 from shaderad.bundle.format.document import Manifest
-from shaderad.bundle.format.entries import GraphEntry, KernelEntry
+from shaderad.bundle.format.entries import ARRAY, SAMPLER, GraphEntry, KernelEntry
 from shaderad.bundle.format.plans import (
     BindingEntry,
     PlanEntry,
@@ -22,6 +23,10 @@ from shaderad.bundle.format.plans import (
 )
 from shaderad.bundle.format.type_names import TypeReader
 from shaderad.ir.types import (
+    LINEAR,
+    MIXES_LEVELS,
+    SIZE,
+    WRAPS,
     Kind,
     LocalArray,
     Matrix,
@@ -41,6 +46,8 @@ _IN_WORDS = {Kind.DOUBLE: ("uint32_t", "uint32_t"), Kind.HALF: ("float",)}
 """The C types of scalars that constant buffers hold otherwise than storage buffers."""
 _NUMBERED = {WordKind.DIM, WordKind.SHAPE}
 """Kinds of words that exist once per axis."""
+_SIZE_REMARKS = ("texels along x", "texels along y", "texels along z, or faces", "mip levels")
+"""The words of the size of a texture, as `ir.types.TextureType` says."""
 
 Field = tuple[str, str, str]
 """Name, C type, and remark."""
@@ -64,28 +71,40 @@ def header_text(manifest: Manifest, lowered_by_file: Mapping[str, Lowered], name
         f"#define {names.claim(prefix.upper(), 'REPORT_BYTES')} {manifest.report_bytes}",
         "",
         *types.lines(),
+        *_sampler_lines(manifest, names, prefix),
         *_point_lines(manifest, lowered_by_file, names, prefix),
     ]
     lines.append(f"#endif // {guard}")
     return "\n".join(lines) + "\n"
 
 
-_UniformTypes = Mapping[str, Sequence[str]]
-"""The C types of the words of each uniform."""
+_UniformWords = Mapping[str, Sequence[tuple[str, str]]]
+"""C type and remark of each word of a uniform, by uniform."""
+
+
+def _sampler_lines(manifest: Manifest, names: Identifiers, prefix: str) -> Iterator[str]:
+    if all(one.resource != SAMPLER for entry in manifest.entries for one in entry.inputs):
+        return
+    yield "// Settings of a sampler: two bits an axis, x first, for its wrap, then two for filters."
+    bits = {wrap: number for number, wrap in enumerate(WRAPS)}
+    bits |= {"linear": LINEAR, "mixes_levels": MIXES_LEVELS}
+    for name, value in bits.items():
+        yield f"#define {names.claim(f'{prefix}_sampler_{name}'.upper())} {value:#x}u"
+    yield ""
 
 
 def _point_lines(
     manifest: Manifest, lowered_by_file: Mapping[str, Lowered], names: Identifiers, prefix: str
 ) -> Iterator[str]:
     for entry in manifest.entries:
-        types = _uniform_words(entry, manifest.types)
+        uniforms = _uniform_words(entry, manifest.types)
         for target, plans in entry.targets.items():
             remarks = _remarks(entry.name, plans)
             for program in plans.programs:
                 lowered = lowered_by_file[program.file]
                 yield f"// {target}, {remarks[program.name]}"
                 stem = (prefix, target, PurePosixPath(program.file).stem)
-                yield from _entry_lines(program, lowered, types, names, stem)
+                yield from _entry_lines(program, lowered, uniforms, names, stem)
 
 
 def _remarks(entry: str, plans: PlansEntry) -> dict[str, str]:
@@ -101,22 +120,27 @@ def _remarks(entry: str, plans: PlansEntry) -> dict[str, str]:
     return {p.name: remarks.get(p.name, f"{entry}, in a loop") for p in plans.programs}
 
 
-def _uniform_words(entry: KernelEntry | GraphEntry, layouts: Mapping[str, Layout]) -> _UniformTypes:
-    """The C types of the words of each uniform, by uniform."""
-    return {
-        uniform.name: [
+def _uniform_words(entry: KernelEntry | GraphEntry, layouts: Mapping[str, Layout]) -> _UniformWords:
+    if not isinstance(entry, KernelEntry):
+        return {}
+    sizes = [(*one.path, SIZE) for one in entry.inputs if one.resource not in (ARRAY, SAMPLER)]
+    words: dict[str, Sequence[tuple[str, str]]] = {}
+    for uniform in entry.uniforms:
+        c_types = [
             c_type
             for leaf in layouts[uniform.type].scalars
             for c_type in _IN_WORDS.get(leaf.type) or (SCALARS[leaf.type],)
         ]
-        for uniform in (entry.uniforms if isinstance(entry, KernelEntry) else ())
-    }
+        remarks = _SIZE_REMARKS if tuple(uniform.path) in sizes else repeat("")
+        words[uniform.name] = [*zip(c_types, remarks, strict=False)]
+    return words
 
 
-def _word(name: str, word: Word, types: _UniformTypes) -> Field:
+def _word(name: str, word: Word, uniforms: _UniformWords) -> Field:
     if word.kind is WordKind.UNIFORM:
+        of_kernel = uniforms.get(word.name)
         # A uniform of a graph holds a size.
-        return name, types[word.name][word.index] if word.name in types else "uint32_t", ""
+        return (name, *of_kernel[word.index]) if of_kernel else (name, "uint32_t", "")
     if word.kind is WordKind.BITS:
         return name, "uint32_t", f"always {word.index:#010x}"
     if word.kind.value == name.replace("_", " "):
@@ -130,7 +154,7 @@ def _word(name: str, word: Word, types: _UniformTypes) -> Field:
 def _entry_lines(
     entry: ProgramEntry,
     lowered: Lowered,
-    types: _UniformTypes,
+    uniforms: _UniformWords,
     names: Identifiers,
     stem: tuple[str, str, str],
 ) -> Iterator[str]:
@@ -152,11 +176,14 @@ def _entry_lines(
         resource = resource_by_slot[binding.slot]
         yield f"// {binding.name}: {_resource_remark(binding, resource)}"
         yield from (define(v, binding.name, k) for k, v in _place(binding.place))
+        if binding.view is not None:
+            yield define(f'"{binding.view.value}"', binding.name, "view")
+            yield define(int(binding.is_filtered), binding.name, "is_filtered")
         if resource.fill_word is not None:
             yield define(f"{resource.fill_word:#x}u", binding.name, "fill_word")
     if parameters.words:
         rows = zip(parameters.words, lowered.words, strict=True)
-        words = [_word(name, word, types) for name, word in rows]
+        words = [_word(name, word, uniforms) for name, word in rows]
         yield from _parameter_lines(words, names.claim(*stem, "parameters"))
     yield ""
 

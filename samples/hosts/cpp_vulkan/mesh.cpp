@@ -6,15 +6,10 @@
 // bindings, constants and structs. `spirv` runs the SPIR-V of the build; `hlsl` runs what became
 // of its HLSL (README.md has the command), to show that its text computes the same.
 
-#include <cmath>
-
-#include "gpu.h"
+#include "data.h"
 #include "kernels.h"
 
 namespace {
-
-// Of the largest number: float32, hundreds of terms added in any order.
-constexpr double kTolerance = 1e-5;
 
 /// HLSL counts registers of each class from 0, Vulkan bindings all together: the shifts that
 /// glslangValidator is given.
@@ -54,8 +49,6 @@ struct Lengths {
     uint32_t corners, colors, samples;
 };
 
-uint32_t divide_up(uint32_t count, uint32_t by) { return (count + by - 1) / by; }
-
 template <class Parameters>
 Parameters common_parameters(const Lengths& lengths) {
     Parameters words{};  // Arrays start where their buffers start: all offsets are 0.
@@ -66,12 +59,6 @@ Parameters common_parameters(const Lengths& lengths) {
     words.target_length = lengths.samples;
     words.total_length = 1;
     return words;
-}
-
-template <class T>
-Bytes bytes_of(const T& value) {
-    const char* start = reinterpret_cast<const char*>(&value);
-    return Bytes(start, start + sizeof value);
 }
 
 /// Sums in a limited number of workgroups, each of which takes a tile of the samples.
@@ -122,23 +109,6 @@ std::vector<Program> hlsl_programs(const Lengths& lengths) {
     };
 }
 
-/// Whether an array is what the Python API found; all of its parts are float32, or zero.
-bool agrees(const std::string& folder, const std::string& name, const Buffer& array) {
-    const Bytes expected = read_file(folder + "/mesh_data/expected_" + name + ".bin");
-    if (expected.size() != array.size) fail("expected_" + name + ".bin has another size");
-    std::vector<float> wanted(expected.size() / 4), found(wanted.size());
-    std::memcpy(wanted.data(), expected.data(), expected.size());
-    std::memcpy(found.data(), array.data, array.size);
-    double error = 0, largest = 0;
-    for (size_t k = 0; k < wanted.size(); ++k) {
-        const double miss = std::fabs(static_cast<double>(found[k]) - wanted[k]);
-        error = std::max(error, std::isnan(miss) ? INFINITY : miss);
-        largest = std::max<double>(largest, std::fabs(wanted[k]));
-    }
-    std::printf("%-12s error %.1e\n", name.c_str(), error / largest);
-    return error <= kTolerance * largest;
-}
-
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -146,10 +116,10 @@ int main(int count, char** arguments) {
     if (count < 2 || (target != "spirv" && target != "hlsl")) {
         fail("usage: mesh_gradient FOLDER [spirv|hlsl]");
     }
-    const std::string folder = arguments[1];
+    const std::string folder = arguments[1], data = folder + "/mesh_data";
     std::map<std::string, Bytes> contents;
     for (const char* name : {"mesh_corners", "mesh_colors", "samples", "target"}) {
-        contents[name] = read_file(folder + "/mesh_data/" + name + ".bin");
+        contents[name] = read_file(data + "/" + name + ".bin");
     }
     // What is written starts as zeros, the FILL_WORD of kernels.h.
     for (const char* name : {"mesh_colors", "samples", "target"}) {
@@ -166,21 +136,17 @@ int main(int count, char** arguments) {
                           length("samples", sizeof(kernels_Sample))};
 
     Gpu gpu(target == "spirv");
-    std::map<std::string, Buffer> arrays;
-    for (const auto& [name, content] : contents) {
-        arrays[name] = gpu.buffer(content, VK_BUFFER_USAGE_STORAGE_BUFFER_BIT);
-    }
+    Resources arrays;
+    for (const auto& [name, content] : contents) arrays[name] = gpu.buffer(content);
     for (const Program& program :
          target == "spirv" ? spirv_programs(lengths) : hlsl_programs(lengths)) {
         gpu.run(folder + "/mesh", program, arrays);
     }
 
-    uint32_t reported;
-    std::memcpy(&reported, arrays["report"].data, sizeof reported);
-    if (reported) fail(std::to_string(reported) + " threads met an index out of range");
-    bool is_right = agrees(folder, "total", arrays["total"]);
+    check_report(arrays["report"]);
+    bool is_right = agrees(data, "total", arrays["total"]);
     for (const char* name : {"mesh_colors", "samples", "target"}) {
-        is_right = agrees(folder, name, arrays[name + std::string("_bar")]) && is_right;
+        is_right = agrees(data, name, arrays[name + std::string("_bar")]) && is_right;
     }
     std::printf("%s\n", is_right ? "PASS" : "FAIL");
     return is_right ? 0 : 1;
