@@ -148,8 +148,18 @@ def test_footprint_leads_to_the_level_on_which_it_is_a_texel(device: sad.Device)
         footprint=(sad.array(by_x, dtype=float2), sad.array(by_y, dtype=float2)),
         filter="trilinear",
     )
-    expected = render.texture(texels, uv, level=np.float32(np.log2(longer)), filter="trilinear")
+    level = np.log2(longer)
+    expected = render.texture(texels, uv, level=np.float32(level), filter="trilinear")
     assert np.abs(found.numpy() - expected.numpy()).max() < VALUE
+
+    @sad.graph
+    def by_footprint(dx: Any, dy: Any) -> Any:
+        return render.texture(texels, uv, footprint=(dx, dy), filter="trilinear")
+
+    steps = [sad.array(d, dtype=float2) for d in (by_x, by_y)]
+    is_clear = np.abs(level - np.round(level)) > 0.02
+    assert is_clear.all()
+    sad.gradcheck(by_footprint, *steps, eps=1e-4)
 
 
 def test_many_lookups_of_one_texel_add_up(device: sad.Device) -> None:
