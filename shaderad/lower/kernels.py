@@ -330,6 +330,8 @@ def _parameters(module: Module, binding: Binding) -> Piece:
     words = [f"{spelled} {name};" for name, spelled in module.word_types.items()]
     piece.block("struct Parameters", words)
     module.declare(piece, binding, f"ConstantBuffer<Parameters> {binding.name}")
+    if module.holds_parameters:
+        piece.add("static Parameters heldParameters;")
     return piece
 
 

@@ -133,14 +133,16 @@ def _open_entry_point(module: Module, piece: Piece, name: str) -> None:
     size = module.workgroup_size
     if size != GROUP_SIZE:
         piece.add(f"export public static const uint groupSize = {size};", "")
-    open_group(piece, name, size)
+    open_group(module, piece, name, size)
 
 
-def open_group(piece: Piece, name: str, width: int) -> None:
+def open_group(module: Module, piece: Piece, name: str, width: int) -> None:
     """Writes the head of an entry point with groups of `width` threads."""
     piece.add('[shader("compute")]', f"[numthreads({width}, 1, 1)]")
     piece.open(f"void {name}(uint3 group : SV_GroupID, uint laneIndex : SV_GroupIndex)")
     piece.add("lane = laneIndex;")
+    if module.holds_parameters:
+        piece.add("heldParameters = parameters;")
 
 
 def send_report(entry: EntryScope) -> str:

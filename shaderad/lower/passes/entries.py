@@ -247,7 +247,7 @@ class Fold:
         piece.close()
         piece.add("")
         name = self.entry.module.names.make(f"{self.entry.body}_{self._around.function}")
-        open_group(piece, name, self._width)
+        open_group(self.entry.module, piece, name, self._width)
         piece.add(*(f"{variable} = {text};" for _, variable, text in variables))
         self._call()
         if self.entry.module.sends_reports:

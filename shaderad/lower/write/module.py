@@ -176,7 +176,17 @@ class Module:
         if word not in self.words:
             self.words[word] = self._word_names.make(name, word)
             self.word_types[self.words[word]] = slang_type
-        return f"parameters.{self.words[word]}"
+        holder = "heldParameters" if self.holds_parameters else "parameters"
+        return f"{holder}.{self.words[word]}"
+
+    @property
+    def holds_parameters(self) -> bool:
+        """True if threads copy the constant buffer before their loops.
+
+        Where threads run in turn, most are loops over indices, and a word of a buffer would be
+        read again after each store.
+        """
+        return not self.variant.shape.is_parallel
 
     def holds_sums(self, s: AccumulateGradient) -> bool:
         """True if threads sum an addition for several indices before it reaches memory."""

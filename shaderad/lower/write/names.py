@@ -179,8 +179,8 @@ _BUILTINS = frozenset(
 """Names of Slang's core library that the emitted text or its readers use."""
 
 _TEXT_WORDS = frozenset(
-    "State Outputs Parameters Report Printer Sums Buffer parameters report_words groupSize "
-    "thread lane".split()
+    "State Outputs Parameters Report Printer Sums Buffer parameters heldParameters report_words "
+    "groupSize thread lane".split()
 )
 """Names that the emitted text declares or reads around bodies and in them."""
 
