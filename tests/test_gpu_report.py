@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from time import time
 from typing import Any
 
 import pytest
@@ -73,3 +75,15 @@ def test_one_trial_runs_by_its_reproducer() -> None:
         command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True
     )
     assert "passed" in done.stdout
+
+
+@pytest.mark.gpu
+def test_trials_are_logged_for_as_long_as_there_is_time(tmp_path: Path) -> None:
+    log = tmp_path / "trials.jsonl"
+    command = (sys.executable, "-m", "scripts.gpu.parts", "--log", log, "--end", f"{time() + 3}")
+    environment = {**os.environ, "SHADERAD_DEVICE": "wgpu"}
+    subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True)
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    status = {line["name"]: line["status"] for line in lines if "status" in line}
+    assert status["open: open"] == "passed"
+    assert "left out" in status.values()

@@ -67,7 +67,7 @@ def _opened(task: Task) -> Iterator[Trial]:
 
     def capabilities() -> Mapping[str, Any]:
         facts = asdict(device.capabilities)
-        return facts | {"features": sorted(facts["features"]), "formats": list(facts["formats"])}
+        return {k: sorted(v) if isinstance(v, frozenset) else v for k, v in facts.items()}
 
     yield "open", capabilities
     yield from TRIALS
