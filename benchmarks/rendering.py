@@ -3,17 +3,19 @@
     python benchmarks/rendering.py [--runtime wgpu slangpy] [NAME ..]
 
 Two triangles that fill a picture, against a kernel that writes as much to as many arrays. Spot,
-rasterised and a colour interpolated, against a render pass of wgpu that writes the same ids. A
-million lookups of a texture of ``float4``, on a grid and at random, against `grid_sample` of
-PyTorch on the CPU, where that is installed: values alone, and values with the gradients by texels
-and coordinates. Inputs are resident, and each side waits for its results. Ratios are medians over
-pairs that ran one after the other.
+rasterised and a colour interpolated, against a render pass of wgpu that writes the same ids. A step
+of samples/silhouettes, eight views with gradients, against drawing them alone. A million lookups of
+a texture of ``float4``, on a grid and at random, against `grid_sample` of PyTorch on the CPU, where
+that is installed: values alone, and values with the gradients by texels and coordinates. Inputs are
+resident, and each side waits for its results. Ratios are medians over pairs that ran one after the
+other.
 """
 
 from __future__ import annotations
 
 import argparse
 import statistics
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -32,7 +34,8 @@ except ImportError:
     torch: Any = None
 
 ROUNDS = 9
-SPOT = Path(__file__).parents[1] / "samples" / "mesh_interpolation" / "spot.ply"
+SAMPLES = Path(__file__).parents[1] / "samples"
+SPOT = SAMPLES / "mesh_interpolation" / "spot.ply"
 EYE, AIM = (1.5, 1.0, -3.0), (0.0, 0.07, 0.1)
 FILL_GOAL, LOOKUP_GOAL = 3.0, 1.5
 
@@ -123,6 +126,28 @@ def spot(device: sad.Device, size: int = 512) -> Contest:
     return Contest(sides, None, f"{apart:.0e} of the ids differ")
 
 
+def silhouettes(device: sad.Device, size: int = 128, subdivisions: int = 4) -> Contest:
+    sys.path.append(str(SAMPLES / "silhouettes"))
+    import main as sample
+    import shape
+
+    mesh, views = sample.start(subdivisions, size)
+    state = shape.ADAM.init(mesh.positions)
+    given = (*views.values(), mesh.positions, state, shape.STIFFNESS, shape.RATE)
+    surface = mesh.triangles, render.adjacency(mesh.triangles)
+    drawn = mesh.triangles, views["cameras"], sample.blank(sample.VIEWS, size), mesh.positions
+
+    def step() -> None:
+        shape.step(*surface, *given)
+        device.synchronize()
+
+    def draw() -> None:
+        shape.seen(*drawn)
+        device.synchronize()
+
+    return Contest({"ours": step, "drawing alone": draw}, None)
+
+
 # -- textures ---------------------------------------------------------------------------------
 
 PLACES = ("grid", "random")
@@ -197,7 +222,11 @@ def lookups(
     return Contest({"ours": ours, "PyTorch": theirs}, LOOKUP_GOAL, text)
 
 
-CONTESTS: dict[str, Callable[..., Contest]] = {"two triangles": two_triangles, "Spot": spot}
+CONTESTS: dict[str, Callable[..., Contest]] = {
+    "two triangles": two_triangles,
+    "Spot": spot,
+    "silhouettes": silhouettes,
+}
 for _place in PLACES:
     for _mode in MODES:
         for _is_gradient, _name in ((False, "values"), (True, "gradient")):

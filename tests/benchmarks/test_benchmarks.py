@@ -135,19 +135,24 @@ def test_vertices_of_the_mesh_are_followed(
     assert printed.endswith("below 10.0 times less\n")
 
 
-@pytest.mark.parametrize("name", ["two triangles", "Spot", "grid linear gradient"])
+@pytest.mark.parametrize("name", ["two triangles", "Spot", "silhouettes", "grid linear gradient"])
 def test_rendering_is_compared(
     name: str,
     device: sad.Device,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    for library in {"Spot": ("wgpu", "trimesh")}.get(name, ()):
+    for library in {"Spot": ("wgpu", "trimesh"), "silhouettes": ("trimesh",)}.get(name, ()):
         pytest.importorskip(
             library, reason="whose rasteriser, or whose reader of meshes, takes part"
         )
+    for module in ("main", "shape", "pictures"):  # of the sample
+        monkeypatch.setitem(sys.modules, module, ModuleType(module))
+        del sys.modules[module]
+    monkeypatch.setattr(sys, "path", [*sys.path])
     runtime = device.capabilities.runtime
     sizes = {"count": 16, "size": 8} if name.startswith("grid") else {"size": 32}
+    sizes |= {"subdivisions": 1} if name == "silhouettes" else {}
     imported("rendering", monkeypatch).compare(name, runtime, rounds=1, **sizes)
     printed = capsys.readouterr().out
     assert re.search(rf"^{name} +{runtime} +[\d.]+ ms", printed, re.MULTILINE)
