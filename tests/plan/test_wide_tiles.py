@@ -110,8 +110,10 @@ def test_teams_share_the_row_of_a_vector_times_a_matrix(
     (step,) = plan(graph_of(x, y, product(x, y))).steps
     assert isinstance(step, RunTiles)
     assert step.wide is not None
-    assert PlanChoices({}, lanes=8).tiles_kind(step.wide) == team
-    (step,) = PlanChoices({}, lanes=8).chosen(plan(graph_of(x, y, product(x, y)))).steps
+    assert PlanChoices({}, shape=shape_of(lanes=8)).tiles_kind(step.wide) == team
+    (step,) = (
+        PlanChoices({}, shape=shape_of(lanes=8)).chosen(plan(graph_of(x, y, product(x, y)))).steps
+    )
     assert isinstance(step, RunTiles)
     parts = walk.all_expressions(step.tiles.kernel.body)
     assert any(isinstance(e, nodes.OfTeam) for e in parts) == (team != WIDE and elements == 8)
@@ -121,7 +123,7 @@ def test_sums_of_columns_share_nothing() -> None:
     (step,) = plan(Graph((x := array((K, 64)),), (b.sum_over(x, (0,)),))).steps
     assert isinstance(step, RunTiles)
     assert step.wide is not None
-    assert PlanChoices({"k": 8}, lanes=8).tiles_kind(step.wide) == WIDE
+    assert PlanChoices({"k": 8}, shape=shape_of(lanes=8)).tiles_kind(step.wide) == WIDE
 
 
 # -- their values -------------------------------------------------------------------------------
@@ -326,7 +328,7 @@ def test_a_function_of_one_read_is_computed_where_that_is_loaded(count: int, squ
         total = b.reduce(ops.ADD, b.applied(ops.SQRT, b.applied(ops.MUL, *spread)))
     else:
         total = product(left, right)
-    (step,) = PlanChoices({}, lanes=8).chosen(plan(graph_of(x, y, total))).steps
+    (step,) = PlanChoices({}, shape=shape_of(lanes=8)).chosen(plan(graph_of(x, y, total))).steps
     assert isinstance(step, RunTiles)
     parts = {id(e): e for e in walk.all_expressions(step.tiles.kernel.body)}.values()
     assert sum(isinstance(e, nodes.Apply) and e.op is ops.SQRT for e in parts) == count
