@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import shaderad as sad
+from shaderad.compiler.launch_shapes import LaunchShape
 from shaderad.execute import run_graph
 from shaderad.ir.arrays import Graph
 from shaderad.plan.planning import plan
@@ -30,8 +31,8 @@ def ring(
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plans for the 8 storage buffers that WebGPU guarantees."""
 
-    def narrow(graph: Graph, limit: int) -> Any:
-        found = plan(graph, min(limit, 8))
+    def narrow(graph: Graph, limit: int, shape: LaunchShape) -> Any:
+        found = plan(graph, min(limit, 8), shape)
         assert all(len(step.reads) + len(step.writes) < 8 for step in found.steps)
         return found
 
