@@ -190,7 +190,9 @@ def interpolate(values: Any, triangles: Any, fragments: Any, footprint: bool = F
     if not all(map(tracing().is_positive, (i.extents[0], values.extents[-1]))):
         return (zero, (zero, zero)) if footprint else zero
     shown = fragments.face >= 0
-    corners = _readable(i, fragments.face)[sad.max(fragments.face, 0)]
+    # Pixels without a triangle read vertex 0: corners of triangle 0 may be out of range.
+    first = sad.zeros(fragments.face.shape, int3)
+    corners = sad.where(shown, i[sad.max(fragments.face, 0)], first)
     a, b, c = (_at_corners(values, corner) for corner in (corners.x, corners.y, corners.z))
 
     def weighted(weights: Any) -> Any:
@@ -200,14 +202,6 @@ def interpolate(values: Any, triangles: Any, fragments: Any, footprint: bool = F
     if not footprint:
         return result
     return result, (weighted(fragments.uv_dx), weighted(fragments.uv_dy))
-
-
-def _readable(triangles: Any, face: Any) -> Any:
-    """Triangles of which pixels without a triangle read the first: its corners may be out of range,
-    if no pixel shows it.
-    """
-    is_first = sad.iota(triangles.shape[0]) == 0
-    return sad.where(is_first & sad.all(face != 0), sad.zeros(triangles.shape, int3), triangles)
 
 
 def _checked_size(size: Any) -> Shape:
