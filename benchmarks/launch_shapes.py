@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from timing import alternated, median_ratio, on_each
+from timing import alternated, median_ratio, on_each, waited
 
 import shaderad as sad
 from shaderad import float4
@@ -61,14 +61,6 @@ def blended(i: sad.Index, texels: sad.In[float4, 2], uv: sad.In[sad.float2], y: 
 
 
 # -- programs -----------------------------------------------------------------------------------
-
-
-def waited(device: sad.Device, step: Callable[[], Any]) -> Step:
-    def run() -> None:
-        step()
-        device.synchronize()
-
-    return run
 
 
 def of_graph(function: Callable[..., Any], *arrays: np.ndarray[Any, Any]) -> Program:
@@ -133,15 +125,9 @@ def of_columns(x: Any) -> Any:
     return sad.sum(x, axis=0)
 
 
-def swept() -> Callable[[Any], Any]:
+def swept(x: Any) -> Any:
     """Steps that read the elements beside their own."""
-
-    def run(x: Any) -> Any:
-        return sad.fori_loop(
-            50, lambda _, p: 0.5 * (sad.roll(p, 1) + sad.roll(p, -1)) + 0.001 * x, x
-        )
-
-    return run
+    return sad.fori_loop(50, lambda _, p: 0.5 * (sad.roll(p, 1) + sad.roll(p, -1)) + 0.001 * x, x)
 
 
 # -- numbers ------------------------------------------------------------------------------------
@@ -181,7 +167,7 @@ COLUMNS = {
     "columns of 4096 x 4096": of_graph(of_columns, table(4096, 4096)),
 }
 LOOPS = {
-    f"50 sweeps over {n:,}": of_graph(swept(), rng.random(n, np.float32))
+    f"50 sweeps over {n:,}": of_graph(swept, rng.random(n, np.float32))
     for n in (64, 1024, 8192, 65536)
 }
 CONTESTS = {

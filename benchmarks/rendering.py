@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from timing import Floats, alternated, median_ratio, on_each, relative_error
+from timing import Floats, alternated, median_ratio, on_each, relative_error, waited
 
 import shaderad as sad
 from shaderad import float2, float3, float4, int3, render
@@ -54,12 +54,7 @@ class Contest:
 def resident(device: sad.Device, function: Callable[..., Any], *args: Any) -> Step:
     """A graph at arguments on the device."""
     graph = sad.graph(function)
-
-    def step() -> None:
-        graph(*args)
-        device.synchronize()
-
-    return step
+    return waited(device, lambda: graph(*args))
 
 
 # -- triangles --------------------------------------------------------------------------------
@@ -137,15 +132,11 @@ def silhouettes(device: sad.Device, size: int = 128, subdivisions: int = 4) -> C
     surface = mesh.triangles, render.adjacency(mesh.triangles)
     drawn = mesh.triangles, views["cameras"], sample.blank(sample.VIEWS, size), mesh.positions
 
-    def step() -> None:
-        shape.step(*surface, *given)
-        device.synchronize()
-
-    def draw() -> None:
-        shape.seen(*drawn)
-        device.synchronize()
-
-    return Contest({"ours": step, "drawing alone": draw}, None)
+    sides = {
+        "ours": waited(device, lambda: shape.step(*surface, *given)),
+        "drawing alone": waited(device, lambda: shape.seen(*drawn)),
+    }
+    return Contest(sides, None)
 
 
 # -- textures ---------------------------------------------------------------------------------

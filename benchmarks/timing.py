@@ -43,6 +43,16 @@ def alternated(
 def _nothing() -> None: ...
 
 
+def waited(device: Any, step: Callable[[], object]) -> Callable[[], None]:
+    """`step`, and a wait for what it left to the device."""
+
+    def run() -> None:
+        step()
+        device.synchronize()
+
+    return run
+
+
 def with_bytecode(**variables: str) -> dict[str, str]:
     """The environment of a process that keeps bytecode: a checkout gets it at the first run.
 

@@ -35,7 +35,7 @@ class LaunchShape:
     is_parallel: bool
     """True if threads of a workgroup run at once. Else a processor runs them in turn: a loop over
     adjacent indices in one thread costs less than as many threads, and each barrier costs time."""
-    workgroup: int = 64
+    workgroup: int
     """Threads of a workgroup; reductions and scans of rows choose their own."""
 
     # -- kernels of the user ------------------------------------------------------------------
