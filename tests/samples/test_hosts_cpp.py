@@ -23,6 +23,13 @@ pytestmark = [
 ]
 
 
+@pytest.fixture
+def float_atomics(wgpu_features: frozenset[str]) -> None:
+    """The SPIR-V of the hosts adds floats atomically."""
+    if "float-atomics" not in wgpu_features:
+        pytest.skip("the device has no float atomics")
+
+
 @pytest.fixture(scope="module")
 def program(hosts_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The host of the mesh."""
@@ -39,21 +46,17 @@ def compiled(hosts_folder: Path, name: str, folder: Path) -> Path:
     return made
 
 
-def test_its_gradient_of_spirv_is_that_of_the_python_api(
-    program: Path, hosts_folder: Path, wgpu_features: frozenset[str]
-) -> None:
-    if "float-atomics" not in wgpu_features:
-        pytest.skip("the device has no float atomics")
+@pytest.mark.usefixtures("float_atomics")
+def test_its_gradient_of_spirv_is_that_of_the_python_api(program: Path, hosts_folder: Path) -> None:
     lines = run([program, hosts_folder]).splitlines()
     assert lines[-1] == "PASS"
     assert len(lines) == 6
 
 
+@pytest.mark.usefixtures("float_atomics")
 def test_it_samples_a_texture_and_finds_the_gradient_of_all_its_levels(
-    hosts_folder: Path, tmp_path: Path, wgpu_features: frozenset[str]
+    hosts_folder: Path, tmp_path: Path
 ) -> None:
-    if "float-atomics" not in wgpu_features:
-        pytest.skip("the device has no float atomics")
     program = compiled(hosts_folder, "texture", tmp_path)
     lines = run([program, hosts_folder]).splitlines()
     assert lines[-1] == "PASS"
@@ -76,12 +79,11 @@ def test_its_gradient_of_hlsl_is_that_of_the_python_api(program: Path, hosts_fol
     assert run([program, hosts_folder, "hlsl"]).splitlines()[-1] == "PASS"
 
 
+@pytest.mark.usefixtures("float_atomics")
 @pytest.mark.parametrize("wrong", [1.0001, np.nan])
 def test_a_wrong_number_fails(
-    program: Path, hosts_folder: Path, tmp_path: Path, wgpu_features: frozenset[str], wrong: float
+    program: Path, hosts_folder: Path, tmp_path: Path, wrong: float
 ) -> None:
-    if "float-atomics" not in wgpu_features:
-        pytest.skip("the device has no float atomics")
     shutil.copytree(hosts_folder / "mesh_data", tmp_path / "mesh_data")
     (tmp_path / "mesh").symlink_to(hosts_folder / "mesh")
     file = tmp_path / "mesh_data" / "expected_mesh_colors.bin"

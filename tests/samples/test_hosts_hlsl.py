@@ -54,6 +54,18 @@ def check_alike(build: Any, found: Mapping[str, Any], wanted: Mapping[str, Any])
         assert error <= FLOAT32_SUMS * np.abs(other).max(), name
 
 
+def check_total(
+    build: Any, name: str, inputs: Mapping[str, Any], dim: tuple[int, ...], data: Path
+) -> None:
+    """Compares the total of a kernel, and its gradients, with the files of `prepare.py`."""
+    kernel, shapes = build.kernel(name), {"total": (1,)}
+    found = kernel.primal(inputs, dim, shapes=shapes)
+    one = build.array(np.float32(1).tobytes(), "float")
+    found |= kernel.backward(inputs, {"total": one}, dim, shapes=shapes)
+    wanted = {name: np.fromfile(data / f"expected_{name}.bin", np.float32) for name in found}
+    check_alike(build, found, wanted)
+
+
 def test_gradients_added_to_shared_vertices(
     loader: ModuleType, hosts_folder: Path, tmp_path: Path
 ) -> None:
@@ -63,13 +75,7 @@ def test_gradients_added_to_shared_vertices(
     elements = {"mesh_corners": "int3", "mesh_colors": "float3",
                 "samples": "Sample", "target": "float3"}  # fmt: skip
     inputs = {n: build.array((data / f"{n}.bin").read_bytes(), t) for n, t in elements.items()}
-    dim, shapes = inputs["samples"].shape, {"total": (1,)}
-    kernel = build.kernel("squared_error")
-    found = kernel.primal(inputs, dim, shapes=shapes)
-    one = build.array(np.float32(1).tobytes(), "float")
-    found |= kernel.backward(inputs, {"total": one}, dim, shapes=shapes)
-    wanted = {name: np.fromfile(data / f"expected_{name}.bin", np.float32) for name in found}
-    check_alike(build, found, wanted)
+    check_total(build, "squared_error", inputs, inputs["samples"].shape, data)
 
 
 def test_gradients_of_the_texels_of_all_levels(
@@ -84,13 +90,7 @@ def test_gradients_of_the_texels_of_all_levels(
         "at": build.array((data / "at.bin").read_bytes(), "float2"),
         "target": build.array((data / "target.bin").read_bytes(), "float4"),
     }
-    dim, shapes = inputs["at"].shape, {"total": (1,)}
-    kernel = build.kernel("squared_difference")
-    found = kernel.primal(inputs, dim, shapes=shapes)
-    one = build.array(np.float32(1).tobytes(), "float")
-    found |= kernel.backward(inputs, {"total": one}, dim, shapes=shapes)
-    wanted = {name: np.fromfile(data / f"expected_{name}.bin", np.float32) for name in found}
-    check_alike(build, found, wanted)
+    check_total(build, "squared_difference", inputs, inputs["at"].shape, data)
 
 
 def test_gradients_summed_over_all_threads_and_of_minima(
