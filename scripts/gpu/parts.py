@@ -148,12 +148,12 @@ def _compiled_for(api: str) -> Mapping[str, Any]:
 PARTS: dict[str, Part] = {
     "open": Part(_opened, 1.0),
     "conformance": Part(_conformance, 4.0),
-    "programs": Part(_programs, 2.0),
-    "graphs": Part(_graphs, 1.5),
     "samples": Part(lambda task: sample_trials(task.out, is_quick=task.is_quick), 2.0),
     "benchmarks": Part(benchmark_trials, 3.0),
+    "graphs": Part(_graphs, 1.5),
+    "programs": Part(_programs, 2.0),
 }
-"""On each adapter."""
+"""On each adapter; those last that can use any time."""
 MACHINE_PARTS: dict[str, Part] = {
     "hosts": Part(lambda task: host_trials(task.out), 1.0),
     "code": Part(_compiled, 3.0),

@@ -125,16 +125,19 @@ class Build:
             raise HostError(f"no build in {self.folder}: {name}: {failure.strerror}") from None
 
     def _opened(self) -> wgpu.GPUDevice:
-        """A device with all features that the kernels of the target use."""
+        """The first device with all features that the kernels of the target use."""
         try:
-            adapter = wgpu.gpu.request_adapter_sync(power_preference="high-performance")
+            best = wgpu.gpu.request_adapter_sync(power_preference="high-performance")
         except RuntimeError:
             raise HostError("wgpu finds no GPU and no software driver for one") from None
         programs = [p for e in self.manifest["entries"] for p in self._plans(e)["programs"]]
         wanted = {feature for program in programs for feature in program["features"]}
-        missing = sorted(f for f in wanted if FEATURES.get(f) not in adapter.features)
-        if missing:
-            raise HostError(f"{adapter.info['device']} has no {', '.join(missing)}")
+        missing = sorted(f for f in wanted if FEATURES.get(f) not in best.features)
+        others = wgpu.gpu.enumerate_adapters_sync() if missing else []
+        features = {FEATURES.get(f) for f in wanted}
+        adapter = next((a for a in [best, *others] if a.features >= features), None)
+        if adapter is None:
+            raise HostError(f"{best.info['device']} has no {', '.join(missing)}")
         filters = any(one.get("is_filtered") for p in programs for one in p["resources"])
         filterable = [FILTERABLE] if filters and FILTERABLE in adapter.features else []
         return adapter.request_device_sync(
