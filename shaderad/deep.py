@@ -131,6 +131,10 @@ def outcomes_of(
             _write(file, asdict(Outcome(name, "failed", end)))
         if not culprits:  # It would not start the next time either.
             break
+    else:
+        with log.open("a", encoding="utf-8") as file:
+            detail = f"{STARTS} processes died or hung: no further one was started"
+            _write(file, asdict(Outcome("further trials", "failed", detail)))
     return [Outcome(**line) for line in _lines(log) if "name" in line]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import shaderad as sad
 from shaderad import doctor
-from shaderad.deep import TRIALS, Outcome, outcomes_of, run_trials
+from shaderad.deep import STARTS, TRIALS, Outcome, outcomes_of, run_trials
 
 CHILD = """
 import os, signal, sys, time
@@ -62,6 +62,17 @@ def test_a_process_that_does_not_start_is_one_outcome(tmp_path: Path) -> None:
     (found,) = outcomes_of(command, tmp_path / "log.jsonl", {})
     assert (found.name, found.status) == ("start", "failed")
     assert found.detail.endswith("no such device")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="processes there die without a signal")
+def test_trials_end_with_a_failure_where_process_after_process_dies(tmp_path: Path) -> None:
+    child = CHILD.replace("trials = [", "trials = [(f'dies {k}', dies) for k in range(9)] + [")
+    log = tmp_path / "log.jsonl"
+    found = outcomes_of((sys.executable, "-c", child, str(log), "1000"), log, {})
+    assert [(one.name, one.status) for one in found] == [
+        *((f"dies {k}", "failed") for k in range(STARTS)), ("further trials", "failed"),
+    ]  # fmt: skip
+    assert found[-1].detail == "8 processes died or hung: no further one was started"
 
 
 @pytest.mark.gpu

@@ -16,7 +16,7 @@ from shaderad.runtime.devices import DEVICE_VARIABLE
 
 SAMPLES = Path("samples")
 HOSTS = SAMPLES / "hosts"
-COMMAND_SECONDS = 110
+COMMAND_SECONDS = 140
 
 QUICK_SAMPLES: dict[str, tuple[str, str]] = {
     "cloth": ("--size 8 --steps 20", ""),

@@ -318,7 +318,7 @@ def assemble(module: Module, entry: str, parts: list[Piece | None]) -> Program:
         workgroup=(module.workgroup_size, 1, 1),
         bindings=(parameters, *module.arrays.bindings),
         parameter_words=tuple(module.word_types),
-        features=frozenset(module.features),
+        features=frozenset(module.features | module.types.features),
         spans=tuple(span for _, span in lines),
         space=module.variant.space,
     )

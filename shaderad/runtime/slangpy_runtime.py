@@ -168,6 +168,8 @@ def _capabilities(device: Any) -> Capabilities:
     info = device.info
     native = set(device.features)
     features = frozenset(ours for ours, theirs in FEATURES.items() if theirs in native)
+    if info.type is spy.DeviceType.cuda:
+        features |= {"double"}  # A type of the language: slangpy need not list it.
     limits = info.limits
     group_counts = limits.max_compute_dispatch_thread_groups
     return Capabilities(

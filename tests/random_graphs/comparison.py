@@ -14,18 +14,29 @@ from shaderad.interpret.arrays import evaluate as in_numpy
 from shaderad.ir.arrays import Graph
 from shaderad.ir.types import HALF
 from shaderad.rules.arrays import jvp, loops, vjp
+from tests.driver_accuracy import sine_error
 from tests.random_graphs.generation import Case
 
 TOLERANCE = 2e-3
 """Sums and products of some hundred float32 numbers near 1, and differences of such."""
 HALF_TOLERANCE = 3e-2
 """The same where some of them were rounded to 11 bits on the way."""
+TERMS = 200
+"""Of such a sum, each of which may be as far off as a sine."""
 ROUNDED, HALF_ROUNDED = 2**-18, 2**-9
 """Relative changes of the inputs, as of several roundings; what they move, float64 may be off."""
 
 
+LACKING = "SR0608"
+"""A device without half or double."""
+
+
 def fault(case: Case, device: sad.Device) -> str:
-    """What is wrong; empty where everything agrees."""
+    """What is wrong; empty where everything agrees.
+
+    Raises:
+        DeviceError: SR0608, for what the device lacks.
+    """
     rng = np.random.default_rng(case.seed)
     graph = case.graph
     shapes = [_shape(case, v.shape) for v in graph.inputs]
@@ -64,10 +75,14 @@ def _difference(case: Case, graph: Graph, given: Sequence[Any], device: sad.Devi
         found = [one.numpy() for one in evaluate(graph, uploaded, case.sizes, device)]
     except sad.BoundsError as failure:
         return "" if reports else str(failure)
+    except sad.DeviceError as failure:
+        if failure.code == LACKING:
+            raise
+        return str(failure)
     except Exception as failure:
         return f"{type(failure).__name__}: {failure}"
     holds_half = any(v.element == HALF for node in graph.nodes for v in node.results)
-    tolerance = HALF_TOLERANCE if holds_half else TOLERANCE
+    tolerance = max(HALF_TOLERANCE if holds_half else TOLERANCE, TERMS * sine_error(device))
     step = HALF_ROUNDED if holds_half else ROUNDED
     for k, (a, e) in enumerate(zip(found, expected, strict=True)):
         if a.shape != e.shape:

@@ -29,6 +29,8 @@ from shaderad.lower.write.names import MODIFIERS, IdentifierScope, member_names
 
 LINE_LENGTH = 100
 """Calls beyond it are broken; other lines may be longer."""
+OPTIONAL_TYPES = frozenset({Kind.HALF, Kind.DOUBLE})
+"""Kinds of scalars that a device may lack; each is a feature of its own name."""
 
 
 class Piece:
@@ -89,10 +91,15 @@ class SlangTypes:
         self._names = names
         self.structs: dict[Struct, str] = {}
         self.tuples: dict[Tuple, str] = {}
+        self.features: set[str] = set()
+        """Names of the types in `OPTIONAL_TYPES` that were spelled."""
         self._fields: dict[Struct, IdentifierScope] = {}
 
     def spell(self, t: Type) -> str:
         """The Slang type of a value of type `t`."""
+        scalar = scalar_of(t)
+        if scalar is not None and scalar.kind in OPTIONAL_TYPES:
+            self.features.add(str(scalar))
         if isinstance(t, Scalar | Vector):
             return str(t)
         if isinstance(t, Matrix):
