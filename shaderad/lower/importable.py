@@ -111,7 +111,7 @@ def _exported(kernel: Kernel, transforms: Transforms, inputs: list[Buffer]) -> I
 def _read(module: Module, b: Buffer) -> tuple[Piece, ...]:
     """``mesh_at(i)``, an element of an array or 0, with its derivatives."""
     t = module.types.spell(b.type.element)
-    array = module.arrays.tag(b.name)
+    array = module.arrays.reader_tag(b.name)
     name = module.names.make(f"{b.name}_at")
     derivatives = _derivatives(module, name)
     indices = ["i", "j", "k", "l"][: b.type.rank]

@@ -21,7 +21,7 @@ from shaderad.ir.pointers import without_targets
 from shaderad.ir.prints import silent
 from shaderad.ir.types import INT, VOID, Access, LocalArray, Struct, Type, is_differentiable
 from shaderad.ir.verifier import verified
-from shaderad.ir.walk import reachable, statements, writes
+from shaderad.ir.walk import reachable, reads, statements, writes
 from shaderad.lower.bindings import Addition, Lowered, Mode, Variant
 from shaderad.lower.entry.points import (
     ENTRY_NAME,
@@ -153,7 +153,14 @@ def _lower(
 
 def _write(module: Module, resolved: Resolved, around: EntryWriter) -> Lowered:
     """Writes the parts of a module."""
-    adjoint = _adjoint(module, resolved) if module.mode is Mode.BACKWARD else None
+    adjoint = None
+    if module.mode is Mode.BACKWARD:
+        adjoint = _adjoint(module, resolved)
+        hoisted = {h.name for h in module.strategies.hoisted}
+        unread = frozenset(hoisted - reads(adjoint.body))
+        module.strategies = replace(module.strategies, unread=unread)
+        read = tuple(p for p in adjoint.parameters if p.name not in unread)
+        adjoint = replace(adjoint, parameters=read)
     body = resolved.body if adjoint is None else adjoint.body
     module.folded_parameters = folded_parameters(body, module.transforms.function)
     # Entry points take their names before functions do.
@@ -174,9 +181,12 @@ def _write(module: Module, resolved: Resolved, around: EntryWriter) -> Lowered:
     entry = EntryScope(module, resolved, name, around.own_uniforms)
     around.note_needs(entry)
     # The entry point may add tags, and tags may add words: `assemble` declares words last.
-    for read in (*module.strategies.hoisted, *resolved.sums):
-        module.arrays.tag(read.buffer)
     strategies = module.strategies
+    for h in strategies.hoisted:
+        is_read = h.name not in strategies.unread
+        (module.arrays.reader_tag if is_read else module.arrays.tag)(h.buffer)
+    for s in resolved.sums:
+        module.arrays.tag(s.buffer)
     module.arrays.note_tags({b: b not in strategies.exclusive for b in module.variant.wanted})
     declarations = module.arrays.bind()
     entry_name, entry_tags, entry_text = around.write(entry)

@@ -158,8 +158,7 @@ def _before_threads(entry: EntryScope) -> None:
     if entry.module.mode is not Mode.BACKWARD:
         return
     spell = entry.module.types.spell
-    for h in entry.module.strategies.uniform:
-        text = entry.read_hoisted(h)
+    for h, text in entry.read_hoisted(entry.module.strategies.uniform):
         value = entry.values[h.name] = entry.names.make(h.name)
         entry.piece.add(f"{spell(entry.element(h.buffer))} {value} = {text};")
     for s in entry.resolved.sums:
@@ -187,8 +186,9 @@ def _primal(entry: EntryScope) -> None:
 
 def _backward(entry: EntryScope) -> None:
     types, own = entry.module.types, entry.module.strategies.exclusive.values()
-    arguments = [*entry.arguments(), *map(entry.read_hoisted, own)]
-    arguments += [entry.values[h.name] for h in entry.module.strategies.uniform]
+    arguments = [*entry.arguments(), *(text for _, text in entry.read_hoisted(own))]
+    uniform = entry.module.strategies.uniform
+    arguments += [entry.values[h.name] for h in uniform if h.name in entry.values]
     for b in entry.float_own:
         arguments.append(entry.loaded(Role.COTANGENT, b.name, b.type.element, INDEX))
     arguments += [entry.values[s.name] for s in entry.resolved.sums]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from shaderad.bodies.outputs import Resolved
@@ -56,12 +56,17 @@ class EntryScope:
     def element(self, buffer: str) -> Type:
         return self.kernel.buffer(buffer).type.element
 
-    def read_hoisted(self, h: Hoisted) -> str:
-        """The text of a hoisted element; declares its number, and the body reports its index."""
-        number = self.places[h.name] = self.names.make(f"{h.name}_number")
-        self.piece.add(f"uint {number} = {self.number(h.buffer, h.indices)};")
-        t = self.element(h.buffer)
-        return self.read(h.buffer, h.indices, self.module.arrays.tag(h.buffer), t, number)
+    def read_hoisted(self, hoisted: Iterable[Hoisted]) -> Iterator[tuple[Hoisted, str]]:
+        """The text of each hoisted element that the body takes.
+
+        Declares the numbers of all; the body reports their indices.
+        """
+        for h in hoisted:
+            number = self.places[h.name] = self.names.make(f"{h.name}_number")
+            self.piece.add(f"uint {number} = {self.number(h.buffer, h.indices)};")
+            if h.name not in self.module.strategies.unread:
+                tag, t = self.module.arrays.tag(h.buffer), self.element(h.buffer)
+                yield h, self.read(h.buffer, h.indices, tag, t, number)
 
     def read(self, buffer: str, indices: tuple[Expr, ...], tag: str, t: Type, number: str) -> str:
         """The text of the element `number`, read through `tag`."""

@@ -55,6 +55,8 @@ class Strategies:
     exclusive: dict[str, Hoisted]
     uniform: tuple[Hoisted, ...]
     by_name: dict[str, str]
+    unread: frozenset[str] = frozenset()
+    """The hoisted elements that no derivative depends on."""
 
     @property
     def hoisted(self) -> tuple[Hoisted, ...]:

@@ -99,6 +99,8 @@ class Arrays:
         self.uses_print = False
         self.print_words = ""
         """The name of the print buffer."""
+        self._read: set[str] = set()
+        """The arrays among the inputs of which elements are read; others have an extent alone."""
         self.checked: set[str] = set()
         """The arrays whose tags report indices out of range."""
         self.stored_gradients: set[str] = set()
@@ -118,6 +120,11 @@ class Arrays:
             access = self._module.kernel.buffer(buffer).access
             self.tags[buffer] = self._module.names.make(f"{buffer}_{access.value.lower()}")
         return self.tags[buffer]
+
+    def reader_tag(self, buffer: str) -> str:
+        """The tag of an array whose elements are read."""
+        self._read.add(buffer)
+        return self.tag(buffer)
 
     def checked_index(self, buffer: str, values: str, site: str) -> str:
         """The text of an element number; indices out of range are reported at `site`."""
@@ -151,7 +158,7 @@ class Arrays:
         if is_cube:
             self.need(Role.SAMPLED, texture, t.element, f"TextureCube<{t.element}>")
         else:
-            self.tag(texture)
+            self.reader_tag(texture)
         self.need(Role.SAMPLER, sampler, UINT, SlangBuffer.SAMPLER)
         name = self.resource_name(Role.SAMPLED if is_cube else Role.INPUT, texture)
         self._filtered_names.add(name)
@@ -259,9 +266,9 @@ class Arrays:
         """
         for b in self.tagged():
             if b.access is Access.IN:
-                if isinstance(b.type, TextureType):
+                if b.name in self._read and isinstance(b.type, TextureType):
                     self.need(Role.INPUT, b.name, b.type.element, texture_type(b.type))
-                else:
+                elif b.name in self._read:
                     self.need_elements(Role.INPUT, b.name, b.type.element)
                 if self._module.mode is Mode.BACKWARD and b.name in is_summed:
                     self.need_gradient(b.name, b.type.element, is_summed=is_summed[b.name])

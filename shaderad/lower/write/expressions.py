@@ -191,7 +191,7 @@ class ExpressionWriter:
 
     def load(self, e: nodes.Load) -> str:
         index = self.checked_index(e.buffer, e.indices, e.span)
-        tag = self.module.arrays.tag(e.buffer)
+        tag = self.module.arrays.reader_tag(e.buffer)
         if isinstance(self.module.kernel.buffer(e.buffer).type, TextureType):
             return f"{tag}.texel({index})"
         element = self.module.types.spell(e.type)

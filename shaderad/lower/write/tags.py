@@ -136,11 +136,14 @@ class Tags:
             gradient.append(f"override static void set(uint offset, float value) {{ {store} }}")
         # `addGradient` requires `IInput`.
         extent = "IInput" if gradient else "IExtent"
-        is_texture = isinstance(b.type, TextureType)
-        bases = extent if is_texture else f"IReadable, {extent}"
-        read = self._texel_lines(b) if is_texture else self._reader_lines(
-            Role.INPUT, b.name, b.type.element
-        )  # fmt: skip
+        bases, read = extent, list[str]()
+        if not self._arrays.has(Role.INPUT, b.name):
+            pass  # The compiler would refuse to read it.
+        elif isinstance(b.type, TextureType):
+            read = self._texel_lines(b)
+        else:
+            bases = f"IReadable, {extent}"
+            read = self._reader_lines(Role.INPUT, b.name, b.type.element)
         piece.open(f"struct {self._arrays.tag(b.name)} : {bases}")
         piece.add(*self._extent_lines(b), *read)
         if gradient:
