@@ -169,7 +169,7 @@ def test_a_backward_with_too_many_arrays_for_a_target_is_left_out_there(source: 
     assert not kernel.by_target["spirv"].refusals
     refusal = kernel.by_target["wgsl"].refusals[Mode.BACKWARD]
     assert refusal.code == "SR0417"
-    assert "`less_crowded_bwd` needs" in refusal.reason
+    assert "`less_crowded_winner` needs" in refusal.reason
     assert "`wgsl` has 8" in refusal.reason
 
 
