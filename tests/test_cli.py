@@ -143,7 +143,7 @@ def test_a_report_tells_what_threads_move(run: Run) -> None:
     rows = {line.split()[0]: line.split()[1:] for line in lines if " wgsl " in line}
     size = Path("out/wgsl/scale_bwd.wgsl").stat().st_size
     assert rows["scale_primal"][:5] == ["wgsl", "4", "4", "0", "0"]
-    assert rows["scale_bwd"] == ["wgsl", "8", "4", "0", "0", "4", str(size)]
+    assert rows["scale_bwd"] == ["wgsl", "4", "4", "0", "0", "3", str(size)]
     assert rows["shuffle_primal"][:5] == ["wgsl", "8", "4", "0", "0"]
     assert "    gradient of x: exclusive" in lines
 
@@ -161,7 +161,7 @@ def test_json_is_one_document_of_result_and_report(run: Run) -> None:
     assert {one["validator"] for one in document["validators"]} == {"naga"}
     backward = document["report"][1]
     assert backward["entry_point"] == "scale_bwd"
-    assert (backward["read_bytes"], backward["strategies"]) == (8, {"x": "exclusive"})
+    assert (backward["read_bytes"], backward["strategies"]) == (4, {"x": "exclusive"})
     assert document["diagnostics"] == []
 
 

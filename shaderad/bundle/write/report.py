@@ -17,7 +17,8 @@ from shaderad.bundle.write.programs import AnyBuild, EntryPoint, Refusal
 from shaderad.bundle.write.stages import Built
 from shaderad.compiler.artifact import BindingAccess
 from shaderad.compiler.validate import Status
-from shaderad.lower.bindings import Addition, Mode
+from shaderad.ir.types import Access
+from shaderad.lower.bindings import Addition, Mode, Role
 from shaderad.lower.prepare.traffic import Traffic, traffic_of
 
 
@@ -70,7 +71,9 @@ def _row(entry: str, target: str, point: EntryPoint) -> ReportRow:
     traffic = None
     if point.source is not None:
         kernel, variant = point.source
-        traffic = traffic_of(kernel, lowered.mode, variant)
+        bound = {name for one in lowered.resources if one.role in _READ for name in one.members}
+        inputs = {b.name for b in kernel.buffers if b.access is Access.IN}
+        traffic = traffic_of(kernel, lowered.mode, variant, inputs - bound)
     traffic = traffic or Traffic(None, None, None, None)
     return ReportRow(
         entry=entry,
@@ -96,6 +99,7 @@ def _addition(addition: Addition) -> AdditionRow:
     return AdditionRow(addition.array, span.line, read, addition.by)
 
 
+_READ = (Role.INPUT, Role.SAMPLED)
 _HEAD = ("entry point", "target", "read", "written", "atomics", "a group", "buffers", "code")
 
 

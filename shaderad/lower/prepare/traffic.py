@@ -6,7 +6,7 @@ a number only if every thread makes that many accesses, whatever the data; other
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from shaderad.bodies.loops import trip_count
@@ -33,14 +33,23 @@ class Traffic:
     """Atomic operations of a workgroup, after its threads have summed."""
 
 
-def traffic_of(kernel: nodes.Kernel, mode: Mode, variant: Variant) -> Traffic | None:
-    """The traffic of a primal or backward dispatch of `kernel`; `None` for other modes."""
+def traffic_of(
+    kernel: nodes.Kernel, mode: Mode, variant: Variant, unread: Collection[str] = ()
+) -> Traffic | None:
+    """The traffic of a primal or backward dispatch of `kernel`; `None` for other modes.
+
+    Args:
+        kernel: What is dispatched.
+        mode: How.
+        variant: For which device.
+        unread: The inputs of which the dispatch reads no element.
+    """
     resolved = resolve_outputs(kernel, variant.launch_shaped)
     if mode is Mode.PRIMAL:
         return _primal(kernel, resolved)
     if mode is Mode.BACKWARD:
         strategies = choose(kernel, resolved.body, variant.wanted)
-        return _backward(kernel, resolved, strategies, variant)
+        return _backward(kernel, resolved, strategies, variant, unread)
     return None
 
 
@@ -55,11 +64,16 @@ def _primal(kernel: nodes.Kernel, resolved: Resolved) -> Traffic:
 
 
 def _backward(
-    kernel: nodes.Kernel, resolved: Resolved, strategies: Strategies, variant: Variant
+    kernel: nodes.Kernel,
+    resolved: Resolved,
+    strategies: Strategies,
+    variant: Variant,
+    unread: Collection[str],
 ) -> Traffic:
     """Reads of the primal are repeated and add cotangents; writes become reads of cotangents."""
     body = strategies.apply(resolved.body)
-    exclusive = [kernel.buffer(name).type.element for name in strategies.exclusive]
+    exclusive = {n: byte_count(kernel.buffer(n).type.element) for n in strategies.exclusive}
+    hoisted_bytes = sum(size for name, size in exclusive.items() if name not in unread)
     own = [kernel.buffer(name).type.element for name in resolved.own]
     cotangents = sum(byte_count(t) for t in own if is_differentiable(t))
     summed = {
@@ -69,6 +83,8 @@ def _backward(
     }
 
     def read(node: nodes.Expr | nodes.Stmt) -> int:
+        if isinstance(node, nodes.Load) and node.buffer in unread:
+            return 0
         if not isinstance(node, nodes.Store | nodes.Accumulate):
             return _loaded(node)
         return byte_count(node.value.type) if is_differentiable(node.value.type) else 0
@@ -81,8 +97,8 @@ def _backward(
     hoisted = [h.buffer for h in strategies.uniform]
     uniforms = [u.type for u in kernel.uniforms if u.name in variant.wanted]
     return Traffic(
-        read_bytes=_added(cotangents + sum(map(byte_count, exclusive)), cost_of(body, read)),
-        written_bytes=sum(map(byte_count, exclusive)),
+        read_bytes=_added(cotangents + hoisted_bytes, cost_of(body, read)),
+        written_bytes=sum(exclusive.values()),
         atomics=cost_of(body, added) if is_known else None,
         group_atomics=sum(_words(kernel.buffer(name).type.element) for name in hoisted)
         + sum(map(_words, uniforms)),
