@@ -25,8 +25,6 @@ TERMS = 200
 """Of such a sum, each of which may be as far off as a sine."""
 ROUNDED, HALF_ROUNDED = 2**-18, 2**-9
 """Relative changes of the inputs, as of several roundings; what they move, float64 may be off."""
-
-
 LACKING = "SR0608"
 """A device without half or double."""
 
@@ -75,11 +73,9 @@ def _difference(case: Case, graph: Graph, given: Sequence[Any], device: sad.Devi
         found = [one.numpy() for one in evaluate(graph, uploaded, case.sizes, device)]
     except sad.BoundsError as failure:
         return "" if reports else str(failure)
-    except sad.DeviceError as failure:
-        if failure.code == LACKING:
-            raise
-        return str(failure)
     except Exception as failure:
+        if isinstance(failure, sad.DeviceError) and failure.code == LACKING:
+            raise
         return f"{type(failure).__name__}: {failure}"
     holds_half = any(v.element == HALF for node in graph.nodes for v in node.results)
     tolerance = max(HALF_TOLERANCE if holds_half else TOLERANCE, TERMS * sine_error(device))
