@@ -23,7 +23,6 @@ from shaderad.diagnostics import error
 from shaderad.differentiate.forms import (
     accumulated,
     check_sum,
-    cotangent_of,
     cotangents_of,
     derivative_like,
     field_of,
@@ -63,7 +62,8 @@ class KernelAt:
 
     def pull(self, out_bar: Any, positions: Sequence[int], into: Sequence[Any] | None) -> list[Any]:
         launch, call = self.launch, self.call
-        given = self._cotangents(out_bar)
+        pairs = zip(launch.outputs, cotangents_of(self.out, out_bar), strict=True)
+        given = {name: bar for name, bar in pairs if bar is not None}
         names = tuple([call.positional[k] for k in positions])
         wanted = launch.facts.names_in(names)
         sums = self._in_place(positions, into) if into is not None else None
@@ -79,16 +79,6 @@ class KernelAt:
             for name in names
         ]
         return found if into is None else accumulated(found, into)
-
-    def _cotangents(self, out_bar: Any) -> dict[str, Array]:
-        """The cotangents of the results by name; a missing one is zero."""
-        outputs, out = self.launch.outputs, self.out
-        if isinstance(out, Array):
-            ((name, _),) = outputs.items()
-            bar = cotangent_of(out, out_bar, "out_bar")
-            return {} if bar is None else {name: bar}
-        pairs = zip(outputs, cotangents_of(out, out_bar), strict=True)
-        return {name: bar for name, bar in pairs if bar is not None}
 
     def push(self, tangents: Sequence[Any]) -> Any:
         launch = self.launch
