@@ -184,34 +184,33 @@ class Runtime(TextureStore):
     def allocate(self, byte_count: int, *, zeroed: bool = True) -> DeviceBuffer:
         """Creates a buffer of `byte_count` bytes, zero-filled unless `zeroed` is false."""
         self.settle_pool()
-        buffer, is_new = self._taken(byte_count)
-        if zeroed and not (is_new and self.zeroes_new_buffers):
+        reused = self.pool.reuse(byte_count)
+        buffer = reused or self._new(byte_count)
+        if zeroed and (reused or not self.zeroes_new_buffers):
             self.record_zero(buffer, 0, max(SMALLEST_ALLOCATION, padded(byte_count)))
         return buffer
 
     def allocate_unset(self, byte_counts: Sequence[int]) -> list[DeviceBuffer]:
         """Creates buffers whose content is arbitrary, inside of `together`."""
         self.settle_pool()
-        return [self._taken(byte_count)[0] for byte_count in byte_counts]
+        reuse = self.pool.reuse
+        return [reuse(byte_count) or self._new(byte_count) for byte_count in byte_counts]
 
     def settle_pool(self) -> None:
         """Makes dropped buffers idle, and forgets what is kept for freed ones."""
         if self.pool.dropped and (ended := self.pool.settle()):
             self.bindings.forget(ended)
 
-    def _taken(self, byte_count: int) -> tuple[DeviceBuffer, bool]:
-        """An idle buffer or a new one, and whether it is new."""
+    def _new(self, byte_count: int) -> DeviceBuffer:
+        """A new buffer; raises SR0606 or SR0605 if the device has no room for it."""
         size = max(SMALLEST_ALLOCATION, padded(byte_count))
         if byte_count > self._plain_bytes:
             limit = self.capabilities.buffer_bytes_limit
             check_bytes(self.capabilities, byte_count, limit)
             self.has_large_buffers = True
             size = max(size, min(size + LARGE_SPACING, limit // WORD_BYTES * WORD_BYTES))
-        buffer = self.pool.reuse(byte_count, size)
-        if buffer is not None:
-            return buffer, False
         native = self.allocated(lambda: self.new_native(size), byte_count)
-        return self.pool.hold(byte_count, native, is_own=True), True
+        return self.pool.hold(byte_count, native, is_own=True)
 
     @guarded
     def wrap(self, native: Any) -> DeviceBuffer:

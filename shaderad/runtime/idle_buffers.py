@@ -10,7 +10,7 @@ has been idle longest is freed first.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, TypeVar, cast
 from weakref import ref
 
@@ -29,11 +29,12 @@ class IdleBuffers(Generic[BufferT]):
 
     def __init__(self) -> None:
         self._by_size: dict[int, deque[tuple[int, BufferT]]] = {}
-        """Each with the time since which it is idle; no size without buffers."""
+        """Each with the time since which it is idle. A size may have none left: the next buffer of
+        that size will be idle soon."""
         self._time = 0
         self.byte_count = 0
 
-    def keep(self, size: int, buffer: BufferT, room: int) -> list[BufferT]:
+    def keep(self, size: int, buffer: BufferT, room: int) -> Sequence[BufferT]:
         """Adds a buffer; removes and returns those that exceed `room` bytes, oldest first."""
         self._time += 1
         same_size = self._by_size.get(size)
@@ -41,32 +42,35 @@ class IdleBuffers(Generic[BufferT]):
             same_size = self._by_size[size] = deque()
         same_size.append((self._time, buffer))
         self.byte_count += size + BOOKKEEPING_BYTES
+        if self.byte_count <= room and len(same_size) <= IDLE_COUNT:
+            return ()
         given_up = [self._oldest_of(size)] if len(same_size) > IDLE_COUNT else []
         while self.byte_count > room:
+            self._by_size = {size: idle for size, idle in self._by_size.items() if idle}
             given_up.append(self._oldest_of(min(self._by_size, key=self._idle_since)))
         return given_up
 
     def take(self, size: int) -> BufferT | None:
         """Removes the newest buffer of exactly `size` bytes; its content is arbitrary."""
         same_size = self._by_size.get(size)
-        return None if same_size is None else self._removed(size, same_size.pop())
+        if not same_size:
+            return None
+        self.byte_count -= size + BOOKKEEPING_BYTES
+        return same_size.pop()[1]
 
     def clear(self) -> list[BufferT]:
         """Removes and returns all buffers."""
-        return [self._oldest_of(size) for size in list(self._by_size)
-                for _ in range(len(self._by_size[size]))]  # fmt: skip
+        idle = [buffer for same_size in self._by_size.values() for _, buffer in same_size]
+        self._by_size.clear()
+        self.byte_count = 0
+        return idle
 
     def _idle_since(self, size: int) -> int:
         return self._by_size[size][0][0]
 
     def _oldest_of(self, size: int) -> BufferT:
-        return self._removed(size, self._by_size[size].popleft())
-
-    def _removed(self, size: int, idle: tuple[int, BufferT]) -> BufferT:
-        if not self._by_size[size]:
-            del self._by_size[size]
         self.byte_count -= size + BOOKKEEPING_BYTES
-        return idle[1]
+        return self._by_size[size].popleft()[1]
 
 
 class DeviceBuffer:
@@ -95,19 +99,19 @@ class DeviceBuffer:
 class _Owner(ref[Any]):
     """A weak reference to a `DeviceBuffer`, or a texture, that keeps its native buffer alive."""
 
-    __slots__ = ("native", "serial", "size")
+    __slots__ = ("byte_count", "native", "serial")
 
     native: Any
     """`None` for a texture, or if others may hold the native buffer: it is never reused."""
     serial: int
-    size: int
+    byte_count: int
 
 
 class BufferPool:
     """All buffers of one runtime: those that Python holds, and idle ones."""
 
     def __init__(self) -> None:
-        self._idle = IdleBuffers[tuple[int, Any]]()
+        self._idle = IdleBuffers[_Owner]()
         # Owners hold the native buffers: a native buffer that the garbage collector frees together
         # with its wrapper is finalised, and the finaliser of wgpu-py destroys it.
         self._owner_by_serial: dict[int, _Owner] = {}
@@ -121,19 +125,24 @@ class BufferPool:
 
     def hold(self, byte_count: int, native: Any, *, is_own: bool) -> DeviceBuffer:
         """Wraps a new native buffer for Python; it is reused later if `is_own`."""
-        size = int(native.size)
-        return self._held(byte_count, self.next_serial(), native, size, is_own=is_own)
+        buffer = DeviceBuffer(byte_count, native, self.next_serial(), self)
+        self._own(buffer, buffer.serial, native if is_own else None, byte_count)
+        return buffer
 
-    def reuse(self, byte_count: int, size: int) -> DeviceBuffer | None:
-        """Wraps an idle buffer of exactly `size` bytes for Python; its content is arbitrary."""
-        idle = self._idle.take(size)
-        return None if idle is None else self._held(byte_count, *idle, size, is_own=True)
+    def reuse(self, byte_count: int) -> DeviceBuffer | None:
+        """Wraps an idle buffer of exactly `byte_count` bytes; its content is arbitrary."""
+        idle = self._idle.take(byte_count)
+        if idle is None:
+            return None
+        buffer = DeviceBuffer(byte_count, idle.native, idle.serial, self)
+        self._own(buffer, idle.serial, idle.native, byte_count)
+        return buffer
 
     def share(self, serial: int) -> None:
         """Records that others may hold the native buffer."""
         owner = self._owner_by_serial[serial]
         if owner.native is not None:
-            self._used_bytes -= owner.size
+            self._used_bytes -= owner.byte_count
             owner.native = None
 
     def next_serial(self) -> int:
@@ -150,29 +159,27 @@ class BufferPool:
         ended: list[int] = []
         while self.dropped:
             owner = self.dropped.popleft()
-            del self._owner_by_serial[owner.serial]
             if owner.native is None:
-                ended.append(owner.serial)
+                ended += self._freed([owner])
                 continue
-            self._used_bytes -= owner.size
-            room = self._used_bytes + SPARE_BYTES
-            for serial, _ in self._idle.keep(owner.size, (owner.serial, owner.native), room):
-                ended.append(serial)
+            byte_count = owner.byte_count
+            self._used_bytes -= byte_count
+            given_up = self._idle.keep(byte_count, owner, self._used_bytes + SPARE_BYTES)
+            if given_up:
+                ended += self._freed(given_up)
         return ended
 
     def give_up_idle(self) -> list[int]:
         """Frees the idle buffers and returns their serials."""
-        return self.settle() + [serial for serial, _ in self._idle.clear()]
+        return self.settle() + self._freed(self._idle.clear())
 
-    def _held(
-        self, byte_count: int, serial: int, native: Any, size: int, *, is_own: bool
-    ) -> DeviceBuffer:
-        buffer = DeviceBuffer(byte_count, native, serial, self)
-        self._own(buffer, serial, native if is_own else None, size)
-        self._used_bytes += size if is_own else 0
-        return buffer
-
-    def _own(self, resource: Any, serial: int, native: Any, size: int) -> None:
+    def _own(self, resource: Any, serial: int, native: Any, byte_count: int) -> None:
         owner = _Owner(resource, self._note)
-        owner.native, owner.serial, owner.size = native, serial, size
+        owner.native, owner.serial, owner.byte_count = native, serial, byte_count
         self._owner_by_serial[serial] = owner
+        if native is not None:
+            self._used_bytes += byte_count
+
+    def _freed(self, owners: Iterable[_Owner]) -> list[int]:
+        """The serials of `owners`, which let go of their native buffers."""
+        return [self._owner_by_serial.pop(owner.serial).serial for owner in owners]

@@ -31,7 +31,7 @@ def test_idle_buffers_hold_little_more_than_those_in_use(monkeypatch: pytest.Mon
     held = [pool.hold(100, Native(), is_own=True) for _ in range(10)]
     del held[4:]
     assert pool.settle() == []  # 400 are in use, 600 idle
-    again = pool.reuse(100, 100)
+    again = pool.reuse(100)
     shared = held.pop()
     shared.shared()
     held.clear()
@@ -73,7 +73,7 @@ def test_the_longest_idle_is_freed_where_there_is_no_more_room(
     monkeypatch.setattr(idle_buffers, "BOOKKEEPING_BYTES", 0)
     idle = IdleBuffers[str]()
     kept = [idle.keep(40, "a", 100), idle.keep(20, "b", 100), idle.keep(40, "c", 100)]
-    assert kept == [[], [], []]
+    assert kept == [(), (), ()]
     assert idle.keep(60, "d", 100) == ["a", "b"]
     assert idle.keep(101, "e", 100) == ["c", "d", "e"]
     assert idle.take(40) is None
