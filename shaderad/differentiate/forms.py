@@ -114,9 +114,9 @@ def derivative_like(
 ) -> Array:
     """A cotangent or tangent given by the caller, as `shape` elements on `device`."""
     if isinstance(given, Array):
-        check_same(given.device, device, name)
-        if given.element is element and given.shape == shape:
+        if given.element is element and given.shape == shape and given.device is device:
             return given
+        check_same(given.device, device, name)
         found = as_element(given, element, name)
     else:
         if isinstance(given, int | float) and shape == (1,):

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from shaderad.lower.bindings import Mode
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class KernelAt:
     """A kernel at its arguments."""
 

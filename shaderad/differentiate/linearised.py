@@ -90,7 +90,7 @@ def linearised_as_graph(
     return function_as_graph(function, args, keywords, when=when)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class _Outermost:
     """A function linearised outside of all transforms.
 

@@ -37,6 +37,8 @@ class Pullback:
     linear, may be called again, and holds the arrays that the function read until it is dropped.
     """
 
+    __slots__ = ("_at", "_positions")
+
     def __init__(self, at: Linearised, argument_count: int) -> None:
         self._at = at
         self._positions = range(argument_count)
@@ -59,12 +61,13 @@ class Pullback:
             DerivativeError: SR0452, where the structure differs, or the function cannot be
                 differentiated; SR0458, SR0469, where `accumulate` is not what a call returned.
         """
-        count = len(self._positions)
-        if accumulate is not None and not isinstance(accumulate, tuple | list):
-            found = trees.described(accumulate)
-            raise error("SR0452", name="accumulate", found=found, wanted=f"tuple of {count}")
-        if accumulate is not None and len(accumulate) != count:
-            raise error("SR0458", found=len(accumulate), wanted=count)
+        if accumulate is not None:
+            count = len(self._positions)
+            if not isinstance(accumulate, tuple | list):
+                found = trees.described(accumulate)
+                raise error("SR0452", name="accumulate", found=found, wanted=f"tuple of {count}")
+            if len(accumulate) != count:
+                raise error("SR0458", found=len(accumulate), wanted=count)
         return tuple(self._at.pull(out_bar, self._positions, accumulate))
 
 

@@ -174,7 +174,9 @@ class Launch:
         """
         given = {(Role.COTANGENT, name): one for name, one in cotangents.items()}
         sums = {(Role.GRADIENT, name): one for name, one in into.items()} if into else _NO_SUMS
-        computed = self._with_results(given, wanted, sums)
+        computed = None
+        if self.is_joined and not self.has_run:
+            computed = self._with_results(given, wanted, sums)
         if computed is None:
             computed = self._dispatch(Mode.BACKWARD, given, wanted, sums)
         gradients = {name: one for (role, name), one in computed
@@ -185,8 +187,6 @@ class Launch:
         self, given: Mapping[Key, Array], wanted: frozenset[str], sums: Mapping[Key, Array]
     ) -> Computed | None:
         """The results and the gradients by one dispatch; `None` where that cannot be."""
-        if not self.is_joined or self.has_run:
-            return None
         if not self.facts.are_results_local(self.kernel, self.setting.launch_shaped):
             return None
         try:
