@@ -14,6 +14,9 @@ from shaderad.compiler.artifact import BindingAccess, Program
 from shaderad.compiler.launch_shapes import LaunchShape, launch_shape
 from shaderad.diagnostics import error
 
+UNIFORM_ALIGNMENT = 16
+"""The size of a uniform struct is a multiple of this in every layout."""
+
 WORD_BYTES = 4
 
 Atomics = Literal["native", "compare-exchange", "exchange"]
@@ -93,9 +96,18 @@ def padded(byte_count: int) -> int:
 
 
 def words_bytes(program: Program) -> int:
-    """The size of the constant buffer of `program`; 0 without one."""
-    has_words = any(binding.access is BindingAccess.UNIFORM for binding in program.bindings)
-    return WORD_BYTES * len(program.parameter_words) if has_words else 0
+    """The size of the words of `program`; 0 without a constant buffer."""
+    return WORD_BYTES * len(program.parameter_words) if _has_constants(program) else 0
+
+
+def uniform_bytes(program: Program) -> int:
+    """The size of the constant buffer of `program` as layouts round it; 0 without one."""
+    count = max(1, -(-len(program.parameter_words) * WORD_BYTES // UNIFORM_ALIGNMENT))
+    return count * UNIFORM_ALIGNMENT if _has_constants(program) else 0
+
+
+def _has_constants(program: Program) -> bool:
+    return any(binding.access is BindingAccess.UNIFORM for binding in program.bindings)
 
 
 def check_program(capabilities: Capabilities, program: Program) -> None:

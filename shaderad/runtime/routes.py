@@ -13,12 +13,16 @@ from shaderad.compiler.artifact import Code, Program
 from shaderad.compiler.compile import compile_program
 from shaderad.compiler.validate import VettingDevice, prepare_to_vet, vet
 from shaderad.diagnostics import Error, error
-from shaderad.runtime.capabilities import Capabilities
+from shaderad.runtime.capabilities import Capabilities, uniform_bytes
 from shaderad.runtime.spirv import (
+    with_immediates,
     with_ordered_comparisons,
     with_pointers_in_place,
     with_texel_coordinates,
 )
+
+IMMEDIATES_LIMIT = "max-immediate-size"
+"""The limit of wgpu-native for the bytes of immediates; absent where a device has none."""
 
 FORMAT_BY_API = {"vulkan": "spirv", "d3d12": "hlsl", "metal": "metal", "cuda": "cuda"}
 """The formats that slangpy's in-process compiler writes."""
@@ -57,7 +61,7 @@ def choose_code(
                 raise
             reasons.append(f"{code_format}: {failure.message}")
             continue
-        code = readable_by_naga(code)
+        code = code_for(device, program, code)
         verdict = vet(code, program.name, device)
         if verdict.is_accepted:
             return code, Route(program.name, code_format, "; ".join(reasons) or "first choice")
@@ -69,6 +73,20 @@ def choose_code(
         adapter=capabilities.adapter,
         reason="\n".join(reasons),
     )
+
+
+def code_for(device: VettingDevice, program: Program, code: Code) -> Code:
+    """`code` as a wgpu device takes it."""
+    code = readable_by_naga(code)
+    if immediate_bytes_of(program, code.format, device):
+        code = replace(code, content=with_immediates(code.content))
+    return code
+
+
+def immediate_bytes_of(program: Program, code_format: str, device: VettingDevice) -> int:
+    """The bytes of immediates that hold the words of `program`; 0 where a constant buffer does."""
+    byte_count, limit = uniform_bytes(program), device.limits.get(IMMEDIATES_LIMIT, 0)
+    return byte_count if code_format == "spirv" and byte_count <= limit else 0
 
 
 def readable_by_naga(code: Code) -> Code:

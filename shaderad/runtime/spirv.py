@@ -1,9 +1,10 @@
-"""SPIR-V modules as naga reads them right: three rewritings, and one form that it must not see.
+"""SPIR-V modules as wgpu takes them: four rewritings, and one form that naga must not see.
 
 naga misreads unordered comparisons, refuses pointers that another block computed, ends the process
 at texels of layers without a type that it expects, and translates some branches out of a switch
-into loops that never end. Invariant: a rewritten module computes the
-same; a malformed one, which naga refuses, is returned unchanged.
+into loops that never end. Constant buffers become push constants where a device has room for them.
+Invariant: a rewritten module computes the same; a malformed one, which naga refuses, is returned
+unchanged.
 """
 
 from __future__ import annotations
@@ -32,6 +33,13 @@ _BRANCH, _BRANCH_CONDITIONAL, _SWITCH = 249, 250, 251
 # FUnordEqual, NotEqual, LessThan, GreaterThan, LessThanEqual, GreaterThanEqual -> the opposite
 # ordered comparison.
 _OPPOSITES = {181: 182, 183: 180, 185: 190, 187: 188, 189: 186, 191: 184}
+
+_VARIABLE, _DECORATE = 59, 71
+_UNIFORM, _PUSH_CONSTANT = 2, 9
+_STORAGE_CLASS_AT = {32: 1, _VARIABLE: 2}
+"""The position of the storage class, by opcode; 32 is OpTypePointer."""
+_PLACES = frozenset({33, 34})
+"""Binding, DescriptorSet."""
 
 _CHAINS = frozenset({65, 66})
 """OpAccessChain, OpInBoundsAccessChain."""
@@ -201,6 +209,37 @@ class _TexelCoordinates(_Rewriting):
         self.add(opcode, *operands)
         if opcode == _TYPE_INT and operands[1:] == _SIGNED_32:
             self.add(_TYPE_VECTOR, self.new_id(), operands[0], 2)
+
+
+# -- constant buffers ------------------------------------------------------------------------------
+
+
+def with_immediates(module: bytes) -> bytes:
+    """`module` with push constants in place of its constant buffer."""
+    try:
+        words = words_of(module)
+        buffers = frozenset(
+            operands[1]
+            for opcode, operands in instructions(words)
+            if opcode == _VARIABLE and operands[2] == _UNIFORM
+        )
+        return _Immediates(words, buffers).run()
+    except (MalformedSpirvError, IndexError):
+        return module
+
+
+class _Immediates(_Rewriting):
+    def __init__(self, words: tuple[int, ...], buffers: frozenset[int]) -> None:
+        super().__init__(words)
+        self._buffers = buffers
+
+    def rewrite(self, opcode: int, operands: tuple[int, ...]) -> None:
+        if opcode == _DECORATE and operands[0] in self._buffers and operands[1] in _PLACES:
+            return
+        at = _STORAGE_CLASS_AT.get(opcode)
+        if at is not None and operands[at] == _UNIFORM:
+            operands = (*operands[:at], _PUSH_CONSTANT, *operands[at + 1 :])
+        self.add(opcode, *operands)
 
 
 # -- loops -----------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from shaderad.diagnostics import Error, error
 from shaderad.runtime.capabilities import Capabilities, Kind, limited
 from shaderad.runtime.devices import DeviceInfo, choose
 from shaderad.runtime.guard import is_loss, is_out_of_memory
-from shaderad.runtime.routes import READABLE_BY_NAGA
+from shaderad.runtime.routes import IMMEDIATES_LIMIT, READABLE_BY_NAGA
 from shaderad.runtime.spirv import leaves_loop_from_switch
 from shaderad.runtime.texture_formats import FLOAT, TEXTURE_FORMATS
 from shaderad.runtime.wgpu_subgroups import subgroup_size
@@ -44,8 +44,9 @@ FEATURE_NAMES = {
 }
 """Our features, and the features of wgpu-native that each of them needs."""
 
-TEXTURE_FEATURES = ("float32-filterable",)
-"""Features of wgpu-native that code does not need, and textures may."""
+IMMEDIATES = "immediates"
+OPTIONAL_FEATURES = ("float32-filterable", IMMEDIATES)
+"""Features of wgpu-native that code does not need; textures and constants may."""
 
 LIMIT_NAMES = (
     "max-buffer-size",
@@ -113,8 +114,10 @@ def _described(
     """Capabilities of `source`, an adapter or a device, and its features in wgpu's names."""
     capabilities = limited(_capabilities(info, source), forced)
     features = [name for ours in sorted(capabilities.features) for name in FEATURE_NAMES[ours]]
-    features += [name for name in TEXTURE_FEATURES if name in source.features]
+    features += [name for name in OPTIONAL_FEATURES if name in source.features]
     required = {name: source.limits[name] for name in LIMIT_NAMES}
+    if IMMEDIATES in features:
+        required[IMMEDIATES_LIMIT] = source.limits[IMMEDIATES_LIMIT]
     required["max-storage-buffers-per-shader-stage"] = capabilities.storage_buffer_limit
     required["max-storage-buffer-binding-size"] = capabilities.binding_bytes_limit
     required["max-buffer-size"] = capabilities.buffer_bytes_limit

@@ -1,8 +1,10 @@
 """Programs on wgpu: SPIR-V or WGSL pipelines, one command encoder per submission.
 
-Invariants: the words of a constant buffer reach the device before the submission that reads them,
-and are not overwritten during it (each submission owns the whole words page while it is recorded,
-and queue writes are ordered with submissions); no buffer is smaller than 16 bytes.
+The words of a dispatch are its immediates (push constants) where the device has room for them, else
+a constant buffer: a part of a page that all dispatches share. Invariants: the words of a constant
+buffer reach the device before the submission that reads them, and are not overwritten during it
+(each submission owns the whole words page while it is recorded, and queue writes are ordered with
+submissions); no buffer is smaller than 16 bytes.
 """
 
 from __future__ import annotations
@@ -34,15 +36,16 @@ from shaderad.runtime.base import (
     Runtime,
 )
 from shaderad.runtime.capabilities import (
+    UNIFORM_ALIGNMENT,
     WORD_BYTES,
     Capabilities,
     check_bytes,
     padded,
-    words_bytes,
+    uniform_bytes,
 )
 from shaderad.runtime.guard import guarded
 from shaderad.runtime.idle_buffers import DeviceBuffer
-from shaderad.runtime.routes import Route, choose_code
+from shaderad.runtime.routes import Route, choose_code, immediate_bytes_of
 from shaderad.runtime.texture_store import Bound
 from shaderad.runtime.textures import (
     DeviceSampler,
@@ -66,9 +69,6 @@ STAGING_USAGE = wgpu.BufferUsage.MAP_READ | wgpu.BufferUsage.COPY_DST
 
 _WHOLE: Ranges = MappingProxyType({})
 
-UNIFORM_ALIGNMENT = 16
-"""The size of a uniform struct is a multiple of this in every layout."""
-
 
 def open_device(wanted: str | int | None, limits: Mapping[str, Any]) -> WgpuRuntime:
     """Opens the adapter that matches `wanted`, with those of our features that it has."""
@@ -84,17 +84,15 @@ def wrap_device(device: Any, limits: Mapping[str, Any]) -> WgpuRuntime:
 class WgpuPipeline(Pipeline):
     """A compute pipeline and its bind group layout."""
 
-    __slots__ = ("layout", "page_bytes", "uniform_bytes")
+    __slots__ = ("layout", "page_bytes")
 
     def __init__(
-        self, program: Program, native: Any, serial: int, layout: Any, alignment: int
+        self, program: Program, native: Any, serial: int, layout: Any, page_bytes: int
     ) -> None:
         super().__init__(program, native, serial)
         self.layout = layout
-        self.uniform_bytes = _uniform_bytes(self.words_bytes)
-        has_words = self.uniform_slot is not None
-        self.page_bytes = -(-self.uniform_bytes // alignment) * alignment * has_words
-        """Bytes that the words of a dispatch take from the page."""
+        self.page_bytes = page_bytes
+        """Bytes that the words of a dispatch take from the page; 0 where they are immediates."""
 
 
 class _Recording:
@@ -256,27 +254,32 @@ class WgpuRuntime(Runtime):
 
     def make_pipeline(self, program: Program, code: Code, serial: int) -> WgpuPipeline:
         device = self.native
+        immediate_bytes = immediate_bytes_of(program, code.format, self._vetting)
+        buffer_bytes = 0 if immediate_bytes else uniform_bytes(program)
         layout = device.create_bind_group_layout(
             entries=[
                 {
                     "binding": binding.slot,
                     "visibility": wgpu.ShaderStage.COMPUTE,
-                    **_layout_of(binding, _uniform_bytes(words_bytes(program))),
+                    **_layout_of(binding, buffer_bytes),
                 }
                 for binding in program.bindings
+                if buffer_bytes or binding.access is not BindingAccess.UNIFORM
             ]
         )
         with Work(program.name, "driver"):
             native = device.create_compute_pipeline(
                 layout=device.create_pipeline_layout(
-                    bind_group_layouts=[*(self._empty[0] for _ in range(program.space)), layout]
+                    bind_group_layouts=[*(self._empty[0] for _ in range(program.space)), layout],
+                    immediate_size=immediate_bytes,
                 ),
                 compute={
                     "module": wgpu_adapters.create_module(device, code),
                     "entry_point": program.name,
                 },
             )
-        return WgpuPipeline(program, native, serial, layout, self._alignment)
+        page_bytes = -(-buffer_bytes // self._alignment) * self._alignment
+        return WgpuPipeline(program, native, serial, layout, page_bytes)
 
     def record_dispatch(
         self,
@@ -303,13 +306,16 @@ class WgpuRuntime(Runtime):
         space = pipeline.program.space
         for index in range(space):
             compute.set_bind_group(index, self._empty[1])
-        has_words = pipeline.uniform_slot is not None
-        if has_words:
-            start = self._offsets[0] = recording.words_used
+        offset_count = 0
+        if pipeline.page_bytes:
+            offset_count, start = 1, recording.words_used
+            self._offsets[0] = start
             self._words[start : start + len(words)] = words
             recording.words_used = start + pipeline.page_bytes
+        elif words:
+            lib.wgpuComputePassEncoderSetImmediates(native, 0, words, len(words))
         lib.wgpuComputePassEncoderSetBindGroup(
-            native, space, group._internal, has_words, self._offsets
+            native, space, group._internal, offset_count, self._offsets
         )
         lib.wgpuComputePassEncoderDispatchWorkgroups(native, *groups)
 
@@ -331,8 +337,9 @@ class WgpuRuntime(Runtime):
             self.check_bound(pipeline.program.name, binding, bound)
             resource = self._resource(binding, bound, ranges or _WHOLE)
             entries.append({"binding": binding.slot, "resource": resource})
-        if pipeline.uniform_slot is not None:
-            page = {"buffer": self._words_buffer, "offset": 0, "size": pipeline.uniform_bytes}
+        if pipeline.page_bytes:
+            size = uniform_bytes(pipeline.program)
+            page = {"buffer": self._words_buffer, "offset": 0, "size": size}
             entries.append({"binding": pipeline.uniform_slot, "resource": page})
         return self.native.create_bind_group(layout=pipeline.layout, entries=entries)
 
@@ -403,11 +410,6 @@ class WgpuRuntime(Runtime):
     def release(self) -> None:
         if self.owns_device:
             self.native.destroy()
-
-
-def _uniform_bytes(byte_count: int) -> int:
-    """The size of the binding of a constant buffer."""
-    return max(1, -(-byte_count // UNIFORM_ALIGNMENT)) * UNIFORM_ALIGNMENT
 
 
 def _layout_of(binding: Binding, uniform_size: int) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from shaderad.compiler.artifact import Code, Program
 from shaderad.compiler.compile import compile_program
 from shaderad.compiler.validate import VettingDevice, vet
 from shaderad.runtime.capabilities import Capabilities
-from shaderad.runtime.routes import Route, choose_code, readable_by_naga
+from shaderad.runtime.routes import Route, choose_code, code_for
 
 TOOL = "glslangValidator"
 # HLSL has `sin` of a matrix, of which glslang makes an instruction that SPIR-V has for vectors
@@ -93,7 +93,7 @@ def _through_hlsl(
     program: Program, capabilities: Capabilities, device: VettingDevice
 ) -> tuple[Code, Route]:
     del capabilities
-    code = readable_by_naga(Code("spirv", _assembled(program)))
+    code = code_for(device, program, Code("spirv", _assembled(program)))
     verdict = vet(code, program.name, device)
     _check_translatable(verdict.reason)
     if "literal is NaN" in verdict.reason:

@@ -39,6 +39,14 @@ def test_spirv_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(shown) == 1
 
 
+@pytest.mark.parametrize(("limit", "has_immediates"), [(16, True), (15, False)])
+def test_words_are_immediates_where_there_is_room(limit: int, has_immediates: bool) -> None:
+    device = replace(DEVICE, limits={routes.IMMEDIATES_LIMIT: limit})
+    in_spirv = routes.immediate_bytes_of(SCALE_AND_ADD, "spirv", device)
+    assert in_spirv == (16 if has_immediates else 0)
+    assert routes.immediate_bytes_of(SCALE_AND_ADD, "wgsl", device) == 0
+
+
 def test_what_kills_the_child_as_spirv_is_tried_as_wgsl(monkeypatch: pytest.MonkeyPatch) -> None:
     judge(monkeypatch, "wgsl")
     code, route = routes.choose_code(SCALE_AND_ADD, CAPABILITIES, DEVICE)

@@ -10,6 +10,7 @@ from shaderad.compiler.artifact import Code
 from shaderad.runtime.routes import readable_by_naga
 from shaderad.runtime.spirv import (
     leaves_loop_from_switch,
+    with_immediates,
     with_ordered_comparisons,
     with_pointers_in_place,
     with_texel_coordinates,
@@ -140,3 +141,30 @@ def test_a_module_that_needs_no_type_of_two_ints_is_unchanged(types: list[list[i
 def test_a_module_with_types_cut_short_is_left_to_naga(cut: list[int]) -> None:
     given = module(INT, cut, LABEL)
     assert with_texel_coordinates(given) == given
+
+
+# -- constant buffers ------------------------------------------------------------------------------
+
+# OpDecorate %20 Binding 0, %20 DescriptorSet 0, %21 Binding 1; OpTypePointer %30 Uniform %3,
+# %31 StorageBuffer %4; OpVariable %30 %20 Uniform, %31 %21 StorageBuffer.
+PLACES = [[4 << 16 | 71, 20, 33, 0], [4 << 16 | 71, 20, 34, 0]]
+OTHER_PLACE = [4 << 16 | 71, 21, 33, 1]
+OTHER = [[4 << 16 | 32, 31, 12, 4], [4 << 16 | 59, 31, 21, 12]]
+
+
+def test_a_constant_buffer_becomes_push_constants_without_a_binding() -> None:
+    constants = [[4 << 16 | 32, 30, 2, 3], [4 << 16 | 59, 30, 20, 2]]
+    pushed = [[4 << 16 | 32, 30, 9, 3], [4 << 16 | 59, 30, 20, 9]]
+    given = module(*PLACES, OTHER_PLACE, *constants, *OTHER, RETURN)
+    assert with_immediates(given) == module(OTHER_PLACE, *pushed, *OTHER, RETURN)
+
+
+def test_a_module_without_a_constant_buffer_is_unchanged() -> None:
+    given = module(OTHER_PLACE, *OTHER, RETURN)
+    assert with_immediates(given) == given
+
+
+@pytest.mark.parametrize("name", ["no words", "an instruction of no words"])
+def test_a_malformed_module_with_constants_is_left_to_naga(name: str) -> None:
+    given = struct.pack(f"<{len(MALFORMED[name])}I", *MALFORMED[name])
+    assert with_immediates(given) == given
