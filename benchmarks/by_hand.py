@@ -16,6 +16,7 @@ import shaderad as sad
 from shaderad.execute.commands import Dispatch
 from shaderad.execute.prepared import Prepared
 from shaderad.execute.run_graph import GraphRunner
+from shaderad.runtime.capabilities import uniform_bytes
 
 Step = Callable[[], None]
 
@@ -61,35 +62,36 @@ def recorded(device: sad.Device, zeroed: Sequence[Any], dispatches: Sequence[Bou
 
 
 def wgpu_step(device: Any, zeroed: Sequence[Any], dispatches: Sequence[Bound]) -> Step:
-    """By wgpu; the parameters of all dispatches lie in one buffer, written once."""
+    """By wgpu; parameters are immediates, or lie in one buffer, which is written once."""
     import wgpu
 
-    alignment = device.limits["min-uniform-buffer-offset-alignment"]
-    longest = max(one.pipeline.uniform_bytes for one in dispatches)
-    stride = -(-longest // alignment) * alignment
+    stride = max(one.pipeline.page_bytes for one in dispatches)
     usage = wgpu.BufferUsage.UNIFORM | wgpu.BufferUsage.COPY_DST
-    page = device.create_buffer(size=stride * len(dispatches), usage=usage)
-    recorded: list[tuple[Any, Any, list[int], tuple[int, int, int]]] = []
+    page = device.create_buffer(size=max(1, stride) * len(dispatches), usage=usage)
+    recorded: list[tuple[Any, Any, list[int], bytes, tuple[int, int, int]]] = []
     for k, one in enumerate(dispatches):
-        slot = one.pipeline.uniform_slot
         by_slot = zip(one.pipeline.storage_slots, one.buffers, strict=True)
         resources = {k: {"buffer": buffer} for k, buffer in by_slot}
-        if slot is not None:
+        immediates, offsets = one.words, list[int]()
+        if one.pipeline.page_bytes:
+            immediates, offsets = b"", [stride * k]
             device.queue.write_buffer(page, stride * k, one.words)
-            resources[slot] = {"buffer": page, "offset": 0, "size": one.pipeline.uniform_bytes}
+            size = uniform_bytes(one.pipeline.program)
+            resources[one.pipeline.uniform_slot] = {"buffer": page, "offset": 0, "size": size}
         entries = [{"binding": slot, "resource": resource} for slot, resource in resources.items()]
         group = device.create_bind_group(layout=one.pipeline.layout, entries=entries)
-        offsets = [] if slot is None else [stride * k]
-        recorded.append((one.pipeline.native, group, offsets, one.groups))
+        recorded.append((one.pipeline.native, group, offsets, immediates, one.groups))
 
     def step() -> None:
         encoder = device.create_command_encoder()
         for buffer in zeroed:
             encoder.clear_buffer(buffer)
         one_pass = encoder.begin_compute_pass()
-        for pipeline, group, offsets, counts in recorded:
+        for pipeline, group, offsets, immediates, counts in recorded:
             one_pass.set_pipeline(pipeline)
             one_pass.set_bind_group(0, group, offsets)
+            if immediates:
+                one_pass.set_immediates(0, immediates, 0, len(immediates))
             one_pass.dispatch_workgroups(*counts)
         one_pass.end()
         device.queue.submit([encoder.finish()])

@@ -84,9 +84,15 @@ def code_for(device: VettingDevice, program: Program, code: Code) -> Code:
 
 
 def immediate_bytes_of(program: Program, code_format: str, device: VettingDevice) -> int:
-    """The bytes of immediates that hold the words of `program`; 0 where a constant buffer does."""
-    byte_count, limit = uniform_bytes(program), device.limits.get(IMMEDIATES_LIMIT, 0)
-    return byte_count if code_format == "spirv" and byte_count <= limit else 0
+    """The bytes of immediates that hold the words of `program`; 0 where a constant buffer does.
+
+    Code of a build keeps its constant buffer: its verdict is about that, and wgpu compares the size
+    with what the manifest says.
+    """
+    if code_format != "spirv" or program.code is not None:
+        return 0
+    byte_count = uniform_bytes(program)
+    return byte_count if byte_count <= device.limits.get(IMMEDIATES_LIMIT, 0) else 0
 
 
 def readable_by_naga(code: Code) -> Code:
