@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import struct
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 from shaderad.compiler.spirv import (
     HEADER_WORDS,
@@ -87,6 +89,11 @@ class _Rewriting(ABC):
             raise MalformedSpirvError("no id is left")
         self._bound += 1
         return self._bound - 1
+
+
+def _declarations(words: tuple[int, ...]) -> Iterator[Instruction]:
+    """The instructions before the first function: decorations, types and global variables."""
+    return takewhile(lambda one: one[0] != _FUNCTION, instructions(words))
 
 
 # -- comparisons -----------------------------------------------------------------------------------
@@ -192,9 +199,7 @@ def with_texel_coordinates(module: bytes) -> bytes:
 def _lacks_texel_coordinates(words: tuple[int, ...]) -> bool:
     """True for a module with textures of layers, but without the type of two ints."""
     has_layers, integers = False, set[int]()
-    for opcode, operands in instructions(words):
-        if opcode == _FUNCTION:
-            break  # types stand before functions
+    for opcode, operands in _declarations(words):
         if opcode == _TYPE_INT and operands[1:] == _SIGNED_32:
             integers.add(operands[0])
         elif opcode == _TYPE_VECTOR and operands[1] in integers and operands[2] == 2:
@@ -220,7 +225,7 @@ def with_immediates(module: bytes) -> bytes:
         words = words_of(module)
         buffers = frozenset(
             operands[1]
-            for opcode, operands in instructions(words)
+            for opcode, operands in _declarations(words)
             if opcode == _VARIABLE and operands[2] == _UNIFORM
         )
         return _Immediates(words, buffers).run()
