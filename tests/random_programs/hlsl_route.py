@@ -74,9 +74,12 @@ def hlsl_device() -> Iterator[sad.Device]:
     """A wgpu device whose programs have all been HLSL.
 
     Floats are added by exchange: naga does not read compare-exchange, nor HLSL float atomics.
+    Without immediates: glslang declares all buffers of HLSL in the storage class that
+    `with_immediates` takes for constant buffers.
     """
     limits = {"atomics": "exchange", "features": frozenset[str](), **AS_PARALLEL}
-    device = sad.open_device("wgpu", limits=limits)
+    with mock.patch("shaderad.runtime.wgpu_adapters.OPTIONAL_FEATURES", ()):
+        device = sad.open_device("wgpu", limits=limits)
 
     def choose(
         program: Program, capabilities: Capabilities, vetting: VettingDevice
