@@ -3,7 +3,8 @@
 Where a `where` may discard a result, a product with its cotangent `bar` is
 ``select(isnan(part) & (bar == 0), 0, part)``, which keeps the derivative by `bar` (see
 `rules.arrays.layout`). If `part` is 0 or NaN where `bar` is 0, ``select(bar == 0, 0, part)`` has
-the same value; if `part` is 0 there, so has `part`.
+the same value; if `part` is 0 there, so has `part`. A sum of such products can leave all tests out
+unless it is NaN: see `tile_kernels.py`.
 """
 
 from __future__ import annotations
@@ -45,6 +46,24 @@ def simply_discarded(e: Expr) -> Expr:
     for part in in_order(whole):
         simple[id(part)] = _simpler(part, simple)
     return simple[id(whole)]
+
+
+def without_test(e: Expr) -> Expr:
+    """`e` without the test for a discarded cotangent around it; NaN where that matters."""
+    whole = Expressions().shared(e)
+    test = _test_of(whole)
+    if test is not None:
+        return test.part
+    match _args(whole, ops.SELECT):
+        case [condition, nodes.Zero(), part]:
+            match _args(condition, ops.EQ):
+                case [bar, zero] if c.number_of(zero) == 0 and bar.type == part.type:
+                    return e if _where_zero(part, bar) is _Value.ANY else part
+                case _:
+                    pass
+        case _:
+            pass
+    return e
 
 
 def _simpler(e: Expr, simple: dict[int, Expr]) -> Expr:

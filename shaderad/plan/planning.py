@@ -39,6 +39,7 @@ from shaderad.plan.simplify import (
     joined_reductions,
     narrowed,
     simplified,
+    turned_reductions,
     without_unread_results,
 )
 from shaderad.plan.steps import CallKernel, Epilogue, Plan, RunKernel, RunPass, RunTiles, Step
@@ -72,7 +73,7 @@ def plan(
     """
     graph = hoisted(simplified(narrowed(graph, buffer_limit - UNREAD_BUFFERS)))
     graph = exact_products(without_unread_results(graph))
-    graph = joined_scatters(graph, buffer_limit - UNREAD_BUFFERS)
+    graph = joined_scatters(turned_reductions(graph), buffer_limit - UNREAD_BUFFERS)
     graph = joined_reductions(graph, buffer_limit - 1 - PASS_BUFFERS)
     return _Planner(graph, buffer_limit, shape, depth).run()
 

@@ -3,9 +3,10 @@
 Planning calls these passes in this order: `narrowed` packs operands beyond the binding limit into
 structs; `simplified` merges equal nodes, inlines subgraphs, and expands sorts and searches;
 `without_unread_results` leaves out what kernels of the user write and nothing reads;
-`exact_products` compensates the rounding of long products; `joined_reductions` computes reductions
-of one shape in one pass. Equal nodes are merged before subgraphs are inlined: a checkpoint
-recomputes values that exist outside of it, and must not be merged with them.
+`exact_products` compensates the rounding of long products; `turned_reductions` reduces in the order
+in which results are read; `joined_reductions` computes reductions of one shape in one pass. Equal
+nodes are merged before subgraphs are inlined: a checkpoint recomputes values that exist outside of
+it, and must not be merged with them.
 """
 
 from __future__ import annotations
@@ -263,6 +264,39 @@ def _multiply(t: Struct) -> Function:
     then, then_low = c.field(right, "value"), c.field(right, "low")
     parts = (c.apply(ops.MUL, a, then), scan_operators.product_error(a, a_low, then, then_low))
     return scan_operators.operator("multiply", left, right, c.construct(t, parts))
+
+
+# -- transposed reductions ----------------------------------------------------------------------
+
+
+def turned_reductions(graph: Graph) -> Graph:
+    """Reduces transposed elements in place of reductions that are only read transposed.
+
+    The derivative of a product by its right matrix is such: the results lie as they are read, and
+    those that the graph returns need no step that moves them.
+    """
+    orders: defaultdict[Value, set[tuple[int, ...] | None]] = defaultdict(set)
+    """The orders of axes in which values are read; `None` for their own."""
+    for v in graph.outputs:
+        orders[v].add(None)
+    for node in graph.nodes:
+        for v in node.operands:
+            orders[v].add(node.permutation if isinstance(node, arrays.Transpose) else None)
+    value_of: dict[Value, Value] = {v: v for v in graph.inputs}
+    turned: dict[Value, Value] = {}
+    """Reductions that are only read in one order -> their results in that order."""
+    for node in graph.nodes:
+        rebuilt = arrays.with_operands(node, tuple(value_of[v] for v in node.operands))
+        results = rebuilt.results
+        if isinstance(node, arrays.Transpose) and node.operands[0] in turned:
+            results = [turned[node.operands[0]]]
+        elif isinstance(rebuilt, arrays.Reduce) and len(rebuilt.operands) == 1:
+            order, *others = orders[node.results[0]]
+            if order is not None and not others:
+                elements = b.transpose(rebuilt.operands[0], (*order, len(order)))
+                turned[node.results[0]] = replace(rebuilt, operands=(elements,)).result
+        value_of.update(zip(node.results, results, strict=True))
+    return Graph(graph.inputs, tuple(value_of[v] for v in graph.outputs))
 
 
 # -- joined reductions --------------------------------------------------------------------------

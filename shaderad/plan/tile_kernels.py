@@ -7,7 +7,7 @@ which a second kernel adds in order.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import product
@@ -18,6 +18,7 @@ from shaderad.ir.arrays import ArrayType, Value
 from shaderad.ir.nodes import Assign, Expr, If, Stmt, Store
 from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import INT, Access, LocalArray
+from shaderad.plan.discarded import without_test
 from shaderad.plan.kernels import IsStored, PlanKernel, Writer, write_kernel
 from shaderad.plan.positions import (
     RANK_LIMIT,
@@ -73,7 +74,7 @@ class Tiles:
             sizes.divide_up(extent, self.size_by_axis.get(axis, 1))
             for axis, extent in enumerate(rows)
         )
-        self.part_count = self._parts()
+        self.part_count, self.has_parts = self._parts(), True
         self._are_several = sizes.minimum(1, sizes.subtract(self.part_count, 1))
         first = sizes.multiply(rows[0], self._are_several)
         self.parts = Value(ArrayType(x.element, (self.part_count, first, *rows[1:])))
@@ -121,7 +122,8 @@ class Tiles:
 
     def outputs(self) -> list[tuple[str, Value, Access]]:
         """The arrays that this kernel writes."""
-        return [(RESULT, self.result, Access.OUT), (PART, self.parts, Access.OUT)]
+        parts = [(PART, self.parts, Access.OUT)] if self.has_parts else []
+        return [(RESULT, self.result, Access.OUT), *parts]
 
     def has_memory(self, value: Value) -> bool:
         is_own = value in (self.total, self.result)
@@ -142,8 +144,22 @@ class Tiles:
         sums = c.variable(SUMS, LocalArray(self.x.element, len(places)))
         writer.local_types[sums.name] = sums.type
         body.append(Assign(name=sums.name, value=nodes.Zero(type=sums.type)))
-        body.append(self._loop(writer, part, places, sums))
+        elements = self._elements(writer, places)
+        quick = [*map(without_test, elements)]
+        body.append(self._loop(writer, part, quick, sums))
+        if any(one is not other for one, other in zip(quick, elements, strict=True)):
+            checks, is_nan = self.any_is_nan(writer, parts_of(sums))
+            tested = self.tested_sums(writer, part, tile, sums)
+            body += [*checks, If(condition=is_nan, then=(tested,), otherwise=())]
         return [*body, self.stores(writer, part, tile, sums)]
+
+    def _elements(self, writer: Writer, places: Sequence[Indices]) -> list[Expr]:
+        """The elements of the sums at `places`, by the variable of the step."""
+        step = writer.positions.of(c.variable(_STEP, INT))
+        return [self.element_at(writer, (*at, step)) for at in places]
+
+    def element_at(self, writer: Writer, at: Indices) -> Expr:
+        return writer.values([self.x], at)[0]
 
     def named(self, writer: Writer, axis: int, at: Position, body: list[Stmt]) -> Position:
         """A position of the thread as a local, where finding it costs divisions."""
@@ -182,10 +198,13 @@ class Tiles:
         extent = self.x.shape[axis]
         return isinstance(extent, int) and extent % self.size_by_axis.get(axis, 1) == 0
 
-    def stores(
-        self, writer: Writer, part: Position, tile: Sequence[Position], sums: nodes.Var
+    def _over_tile(
+        self,
+        writer: Writer,
+        tile: Sequence[Position],
+        inner: Callable[[Indices, Expr], Sequence[Stmt]],
     ) -> Stmt:
-        """Stores the sums, or what becomes of them, in loops over the tile."""
+        """Loops over the results of a tile; `inner` takes the indices and the number of one."""
         positions = writer.positions
         at, number, tests = [*tile], Position(), list[Expr]()
         steps = {axis: c.variable(f"step{axis}", INT) for axis in self.size_by_axis}
@@ -196,20 +215,9 @@ class Tiles:
             if not self.is_whole(axis):
                 extent = positions.size(self.x.shape[axis])
                 tests.append(c.apply(ops.LT, positions.expr(at[axis]), extent))
+        writer.local_types |= {step.name: step.type for step in steps.values()}
         index = nodes.KnownNumber(type=INT, number=positions.expr(number), is_inside=True)
-        total = c.variable(_TOTAL, self.x.element)
-        writer.local_types |= {v.name: v.type for v in (*steps.values(), total)}
-        written = self._finished(writer, tuple(at), total, "t_")
-        are_several = c.apply(ops.GT, positions.size(self.part_count), c.whole(1))
-        of_part = writer.indices_in(self.parts, (part, *at))
-        stored = writer.indices_in(self.result, tuple(at))
-        element = nodes.Element(type=total.type, value=sums, index=index)
-        choice = If(
-            condition=are_several,
-            then=(store(PART, of_part, total),),
-            otherwise=(*written.body, store(RESULT, stored, written.values[0])),
-        )
-        body: list[Stmt] = [Assign(name=total.name, value=element), choice]
+        body = [*inner(tuple(at), index)]
         for test in tests:
             body = [If(condition=test, then=tuple(body), otherwise=())]
         for axis, step in reversed(steps.items()):
@@ -219,20 +227,48 @@ class Tiles:
         (loop,) = body
         return loop
 
-    def _loop(
-        self, writer: Writer, part: Position, places: Sequence[Indices], sums: nodes.Var
+    @property
+    def part_length(self) -> Size:
+        """The number of elements of a part; the last ones may have fewer."""
+        return sizes.divide_up(self.count, self.part_count)
+
+    def stores(
+        self, writer: Writer, part: Position, tile: Sequence[Position], sums: nodes.Var
     ) -> Stmt:
-        """Adds the elements of one part to the sums."""
+        """Stores the sums, or what becomes of them, in loops over the tile."""
+        total = c.variable(_TOTAL, self.x.element)
+        writer.local_types[total.name] = total.type
+
+        def stored(at: Indices, index: Expr) -> list[Stmt]:
+            written = self._finished(writer, at, total, "t_")
+            of_part = writer.indices_in(self.parts, (part, *at))
+            result = store(RESULT, writer.indices_in(self.result, at), written.values[0])
+            choice = If(
+                condition=c.apply(ops.GT, writer.positions.size(self.part_count), c.whole(1)),
+                then=(store(PART, of_part, total),),
+                otherwise=(*written.body, result),
+            )
+            element = nodes.Element(type=total.type, value=sums, index=index)
+            return [Assign(name=total.name, value=element), choice]
+
+        return self._over_tile(writer, tile, stored)
+
+    def _bounds(self, writer: Writer, part: Position) -> tuple[Expr, Expr]:
+        """The first element of a part, and the one behind its last."""
         positions = writer.positions
-        length = sizes.divide_up(self.count, self.part_count)
-        start = positions.expr(times(part, length))
-        end = positions.expr(add(times(part, length), constant(length)))
-        stop = c.apply(ops.MIN, end, positions.size(self.count))
+        start = times(part, self.part_length)
+        end = positions.expr(add(start, constant(self.part_length)))
+        return positions.expr(start), c.apply(ops.MIN, end, positions.size(self.count))
+
+    def _loop(
+        self, writer: Writer, part: Position, elements: Sequence[Expr], sums: nodes.Var
+    ) -> Stmt:
+        """Adds `elements` of one part to the sums."""
+        start, stop = self._bounds(writer, part)
         first, step = c.variable(_FIRST, INT), c.variable(_STEP, INT)
         last = c.apply(ops.MIN, c.apply(ops.ADD, first, c.whole(BLOCK)), stop)
-        elements = [writer.values([self.x], (*at, positions.of(step)))[0] for at in places]
         written = writer.written(elements)
-        blocks = [c.variable(f"block{k}", self.x.element) for k in range(len(places))]
+        blocks = [c.variable(f"block{k}", self.x.element) for k in range(len(elements))]
         writer.local_types |= {name.name: name.type for name in (first, step, *blocks)}
         adds = tuple(map(plus, blocks, written.values))
         inner = nodes.For(
@@ -244,6 +280,33 @@ class Tiles:
             *(summed(sums, k, block) for k, block in enumerate(blocks)),
         )
         return nodes.For(variable=_FIRST, start=start, stop=stop, step=c.whole(BLOCK), body=body)
+
+    # -- tests for discarded cotangents ----------------------------------------------------
+    # Elements are added without their tests. These are in effect where a product is NaN, and then
+    # so is its sum.
+
+    def any_is_nan(self, writer: Writer, totals: Sequence[Expr]) -> tuple[list[Stmt], Expr]:
+        """Statements, and a condition that holds where one of `totals` is NaN."""
+        check = c.variable("check", self.x.element)
+        writer.local_types[check.name] = check.type
+        return [zeroed(check), *(plus(check, t) for t in totals)], c.apply(ops.ISNAN, check)
+
+    def tested_sums(
+        self, writer: Writer, part: Position, tile: Sequence[Position], sums: nodes.Var
+    ) -> Stmt:
+        """Computes `sums` with all tests, one after the other."""
+        start, stop = self._bounds(writer, part)
+        total, step = c.variable("tested", self.x.element), c.variable(_STEP, INT)
+        writer.local_types |= {total.name: total.type, step.name: step.type}
+
+        def tested(at: Indices, index: Expr) -> list[Stmt]:
+            written = writer.written(self._elements(writer, [at]), "tested")
+            body = (*written.body, plus(total, written.values[0]))
+            loop = nodes.For(variable=_STEP, start=start, stop=stop, step=c.whole(1), body=body)
+            path = (nodes.ElementStep(index=index),)
+            return [zeroed(total), loop, Assign(name=sums.name, path=path, value=total)]
+
+        return self._over_tile(writer, tile, tested)
 
     # -- the sum of the parts --------------------------------------------------------------
 
@@ -263,6 +326,12 @@ class Tiles:
         written = self._finished(writer, writer.own, total, "t")
         store = Store(buffer=RESULT, indices=writer.index(), value=written.values[0])
         return [zeroed(total), loop, *written.body, store]
+
+
+def parts_of(sums: nodes.Var) -> list[Expr]:
+    assert isinstance(sums.type, LocalArray)
+    element, count = sums.type.element, sums.type.count
+    return [nodes.Element(type=element, value=sums, index=c.whole(k)) for k in range(count)]
 
 
 def zeroed(total: nodes.Var) -> Stmt:

@@ -64,9 +64,10 @@ class WideSteps:
         self, tiles: WideKernel, writer: Writer, tile: Sequence[Position], body: list[Stmt]
     ) -> None:
         self._tiles, self._writer, self._tile, self._body = tiles, writer, tile, body
-        element, self._reads = tiles.element(writer, tile)
+        element = tiles.element(writer, tile)
+        self._reads, self.has_test = element.reads, element.has_test
         self._element, self._function_by_read = functions_of_reads(
-            element, {read.name for read in self._reads}
+            element.quick, {read.name for read in self._reads}
         )
         self._loaded: dict[tuple[str, int, int], Expr] = {}
         """The vectors of each read, by its name and the elements of the sum: see `_loads`."""

@@ -141,13 +141,13 @@ class WideStores:
             Assign(name=total.name, value=self._sum(sums, add(times(step, WIDTH), constant(k))))
             for k, total in enumerate(totals)
         ]
-        are_several = c.apply(ops.GT, writer.positions.size(tiles.part_count), c.whole(1))
-        choice = If(
-            condition=are_several,
-            then=tuple(self._stores(PART, tiles.parts, (part,), row, totals)),
-            otherwise=tuple(self._results(row, totals, "t_")),
-        )
-        body.append(choice)
+        results = self._results(row, totals, "t_")
+        if tiles.has_parts:
+            are_several = c.apply(ops.GT, writer.positions.size(tiles.part_count), c.whole(1))
+            parts = tuple(self._stores(PART, tiles.parts, (part,), row, totals))
+            body.append(If(condition=are_several, then=parts, otherwise=tuple(results)))
+        else:
+            body += results
         return body if self._rows < 0 else [self._inside(self._rows, row, body)]
 
     def _results(self, row: Position, totals: Sequence[nodes.Var], prefix: str) -> list[Stmt]:

@@ -12,18 +12,20 @@ numbers of the elements at which loads of four start.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 
 from shaderad.ir import nodes, ops, sizes
 from shaderad.ir.arrays import Value
-from shaderad.ir.nodes import Assign, Expr, Stmt
+from shaderad.ir.nodes import Assign, Expr, If, Stmt
 from shaderad.ir.sizes import Size
-from shaderad.ir.types import FLOAT, INT, Access, LocalArray
+from shaderad.ir.types import FLOAT, INT, LocalArray
+from shaderad.plan.discarded import without_test
 from shaderad.plan.elements import Elements, View
 from shaderad.plan.kernels import PlanKernel, Writer
 from shaderad.plan.positions import Indices, Position, add, constant, number, times
 from shaderad.plan.steps import WideTiles
-from shaderad.plan.tile_kernels import BLOCK, SUMS, Tiles, summed, zeroed
+from shaderad.plan.tile_kernels import BLOCK, SUMS, Tiles, parts_of, summed, zeroed
 from shaderad.plan.vector_reads import (
     COLUMN,
     ROW,
@@ -87,6 +89,16 @@ def wide_tiles_of(tiles: Tiles) -> WideTiles | None:
     )
 
 
+@dataclass(frozen=True)
+class WideElement:
+    """An element of a sum, in which reads and positions are variables."""
+
+    quick: Expr
+    """Without a test for a discarded cotangent."""
+    reads: list[VectorRead]
+    has_test: bool
+
+
 class WideKernel(Tiles):
     """The kernel.
 
@@ -109,7 +121,7 @@ class WideKernel(Tiles):
     ) -> None:
         super().__init__(tiles.node, tiles.result, tiles.is_stored, tiles.size_by_axis, tiles.shape)
         self.team, self.steps, self.has_wide_stores = team, steps, has_wide_stores
-        self.is_short = is_short
+        self.has_parts = not is_short
         *rows, self.columns = self.size_by_axis
         (self.rows,) = rows or [-1]
         """The axis of rows; -1 for tiles of columns."""
@@ -143,7 +155,7 @@ class WideKernel(Tiles):
             NotWide: One that does not come by four.
         """
         writer = self._trial()
-        return self.element(writer, writer.own[1:])[1]
+        return self.element(writer, writer.own[1:]).reads
 
     def stored_reads(self) -> Sequence[VectorRead]:
         """The reads by four of what becomes of the sum."""
@@ -156,9 +168,6 @@ class WideKernel(Tiles):
     def _wide_stores(self, writer: Writer, tile: Sequence[Position]) -> WideStores:
         return WideStores(self, (self.rows, self.columns), writer, tile)
 
-    def outputs(self) -> list[tuple[str, Value, Access]]:
-        return super().outputs()[:1] if self.is_short else super().outputs()
-
     def stores(
         self, writer: Writer, part: Position, tile: Sequence[Position], sums: nodes.Var
     ) -> Stmt:
@@ -166,8 +175,12 @@ class WideKernel(Tiles):
             return super().stores(writer, part, tile, sums)
         return self._wide_stores(writer, tile).stores(part, sums)
 
-    def element(self, writer: Writer, tile: Sequence[Position]) -> tuple[Expr, list[VectorRead]]:
-        """An element of the sum, in which reads and positions are variables."""
+    def element(self, writer: Writer, tile: Sequence[Position]) -> WideElement:
+        """An element of the sum.
+
+        Raises:
+            NotWide: A read that does not come by four.
+        """
         found: dict[tuple[Value, Indices], VectorRead] = {}
         bases = [writer.positions.of(c.variable(name, INT)) for name in (ROW, COLUMN, STEP)]
         at = [*tile, bases[2]]
@@ -195,7 +208,24 @@ class WideKernel(Tiles):
         has_choice = any(isinstance(part, nodes.Conditional) for part in in_order(element))
         if self.x.element != FLOAT or not found or has_choice:
             raise NotWide
-        return element, [*found.values()]
+        quick = without_test(element)
+        return WideElement(quick, [*found.values()], has_test=quick is not element)
+
+    def element_at(self, writer: Writer, at: Indices) -> Expr:
+        """An element of the sum with its tests; reads are components of loads of four."""
+        positions = writer.positions
+
+        def read(value: Value, at: Indices, view: View | None) -> Expr:
+            if sizes.product(value.shape) == 1:
+                return writer.read(value, at, view)
+            place = positions.expr(number(at, value.shape))
+            quarter = positions.of(c.apply(ops.FLOOR_DIV, place, c.whole(WIDTH)))
+            part = c.apply(ops.MOD, place, c.whole(WIDTH))
+            index = nodes.KnownNumber(type=INT, number=part, is_inside=True)
+            four = writer.read_vector(value, quarter)
+            return nodes.Element(type=FLOAT, value=four, index=index)
+
+        return Elements(positions, self.has_memory, read).at(self.x, at)
 
     def tile(self, writer: Writer) -> list[Stmt]:
         body: list[Stmt] = []
@@ -203,21 +233,39 @@ class WideKernel(Tiles):
         steps = WideSteps(self, writer, tile, body)
         totals = [c.variable(f"block{k}", FLOAT) for k in range(self.row_count * WIDTH)]
         writer.local_types |= {name.name: name.type for name in totals}
-        if self.is_short:
-            stop = writer.positions.size(self._step_count)
-            loop = self._over_steps(writer, steps, totals, c.whole(0), stop)
-            stores = self._wide_stores(writer, tile).row_by_row(totals)
-            return [*body, *map(zeroed, totals), loop, stores]
         sums = c.variable(SUMS, LocalArray(FLOAT, len(totals)))
+        start = Assign(name=sums.name, value=nodes.Zero(type=sums.type))
+        if not self.has_parts:
+            body += [*map(zeroed, totals), self._over_all(writer, steps, totals)]
+            stores = self._wide_stores(writer, tile).row_by_row(totals)
+            if not steps.has_test:
+                return [*body, stores]
+            writer.local_types[sums.name] = sums.type
+            checks, is_nan = self.any_is_nan(writer, totals)
+            tested = self.tested_sums(writer, part, tile, sums)
+            then = (start, tested, self._wide_stores(writer, tile).stores(part, sums))
+            return [*body, *checks, If(condition=is_nan, then=then, otherwise=(stores,))]
         writer.local_types[sums.name] = sums.type
-        body.append(Assign(name=sums.name, value=nodes.Zero(type=sums.type)))
-        body.append(self._over_blocks(writer, part, steps, totals, sums))
+        body += [start, self._over_blocks(writer, part, steps, totals, sums)]
+        if steps.has_test:
+            checks, is_nan = self.any_is_nan(writer, parts_of(sums))
+            tested = self.tested_sums(writer, part, tile, sums)
+            body += [*checks, If(condition=is_nan, then=(tested,), otherwise=())]
         return [*body, self.stores(writer, part, tile, sums)]
+
+    @property
+    def part_length(self) -> Size:
+        return sizes.multiply(self.steps, sizes.divide_up(self._step_count, self.part_count))
 
     @property
     def _step_count(self) -> Size:
         """How often a thread takes elements of a sum."""
         return sizes.floor_divide(self.count, self.steps)
+
+    def _over_all(self, writer: Writer, steps: WideSteps, totals: Sequence[nodes.Var]) -> Stmt:
+        """Adds all elements to `totals`."""
+        stop = writer.positions.size(self._step_count)
+        return self._over_steps(writer, steps, totals, c.whole(0), stop)
 
     def _over_blocks(
         self,
