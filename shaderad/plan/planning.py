@@ -8,6 +8,7 @@ values that steps of lower levels write.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -44,7 +45,7 @@ from shaderad.plan.simplify import (
 )
 from shaderad.plan.steps import CallKernel, Epilogue, Plan, RunKernel, RunPass, RunTiles, Step
 from shaderad.plan.storage import is_fused_node, stored_values
-from shaderad.plan.tiles import has_tiles, tiles_of
+from shaderad.plan.tiles import has_column_sum, has_tiles, tiles_of
 from shaderad.rules.arrays import building as b
 
 PORTABLE_BUFFER_LIMIT = 8
@@ -113,6 +114,8 @@ class _Planner:
         self._groups: dict[tuple[Shape, int], list[Value]] = {}
         self._ordered: list[tuple[int, _Work]] = []
         self._calls: dict[Hashable, arrays.KernelCall] = {}
+        self._column_sums: dict[Node, arrays.Reduce] = {}
+        """Sums over tiles -> sums along their columns that their kernels compute, too."""
         self._joined = joined_calls(graph, self._buffer_limit)
         self._call_by_pull = {pull: call for call, pull in self._joined.items()}
 
@@ -125,6 +128,7 @@ class _Planner:
             elif node not in self._read_after:
                 self._place_step(node)
         self._fuse_reductions_with_groups()
+        self._join_column_sums()
         self._ordered.sort(key=lambda entry: entry[0])
         outputs = tuple((base_of(v), v.shape) for v in self._graph.outputs)
         steps = [step for _, work in self._ordered for step in self._steps(work)]
@@ -229,6 +233,35 @@ class _Planner:
                 if work is not node
             ]
 
+    def _join_column_sums(self) -> None:
+        """Lets a sum over tiles compute a sum along its columns of what it reads.
+
+        The gradients of a bias and of the weights before it are such. In loops they stay apart:
+        one workgroup runs these.
+        """
+        places: defaultdict[int, list[arrays.Reduce]] = defaultdict(list)
+        for level, work in self._ordered:
+            if isinstance(work, arrays.Reduce) and not self._depth:
+                places[level].append(work)
+        taken: set[Node] = set()
+        for nodes in places.values():
+            for node in nodes:
+                columns = (
+                    other
+                    for other in nodes
+                    if other not in taken and other.result not in self._fused
+                    if len(node.operands) == 1 and has_column_sum(node, other, self._is_stored)
+                )
+                other = next(columns, None)
+                if other is not None:
+                    self._column_sums[node] = other
+                    taken.add(other)
+        self._ordered = [
+            (level, work)
+            for level, work in self._ordered
+            if not isinstance(work, Node) or work not in taken
+        ]
+
     def _key_of_group(self, shape: Shape, level: int) -> tuple[Shape, int]:
         """The key of the group of this shape; for one axis, which may be the reshape of several,
         else of one with as many elements.
@@ -297,14 +330,14 @@ class _Planner:
         return [*self._kernels(values[:middle]), *self._kernels(values[middle:])]
 
     def _binds_few(self, step: RunKernel | RunTiles) -> bool:
-        written = TILES_WRITE if isinstance(step, RunTiles) else len(step.writes)
+        written = len(step.writes) + isinstance(step, RunTiles)
         return len(step.reads) + written <= self._buffer_limit
 
     def _binds_vectors(self, tiles: RunTiles) -> bool:
         """True if a kernel can also bind by element what it loads by four."""
         vectors = () if tiles.wide is None else tiles.wide.vectors
         again = {v for _, v in tiles.added.reads}.intersection(vectors)
-        return len(tiles.reads) + len(again) + TILES_WRITE <= self._buffer_limit
+        return len(tiles.reads) + len(again) + len(tiles.writes) + 1 <= self._buffer_limit
 
     def _pass(self, node: Reduction | arrays.Scan) -> list[Step]:
         """A pass that computes its elements, or a kernel that stores them and a pass over these.
@@ -314,9 +347,12 @@ class _Planner:
         fused = self._fused.get(node.result)
         if isinstance(node, arrays.Reduce):
             result = node.result if fused is None else fused.result
-            tiles = tiles_of(node, result, self._is_stored, self._shape)
+            other = self._column_sums.pop(node, None)
+            tiles = tiles_of(node, result, self._is_stored, self._shape, other)
             if tiles is not None and self._binds_few(tiles):
                 return [tiles if self._binds_vectors(tiles) else replace(tiles, wide=None)]
+            if other is not None:
+                return [*self._pass(other), *self._pass(node)]
         if fused is None or node not in self._read_after:
             return self._pass_alone(node, self._epilogue(node))
         # Values that are stored since then take the tiles away.

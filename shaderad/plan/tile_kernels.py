@@ -2,12 +2,14 @@
 
 The rows of tile ``i`` of ``I`` are ``i``, ``i + I``, ``i + 2 I``, ..: adjacent threads read and
 store adjacent elements. Where the tiles alone would keep few threads busy, sums are cut into parts,
-which a second kernel adds in order.
+which a second kernel adds in order. The kernels of a product ``sum_k x[m, k] * y[k, n]`` may also
+compute sums along its columns of what it reads, such as ``sum_k y[k, n]``: those of the parts lie
+behind the last row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import product
@@ -38,8 +40,8 @@ MOSTPARTS = 256
 """A thread adds them one after the other."""
 BLOCK = 64
 """Elements that are added to 0 before their sum is added to the others."""
-PART, RESULT = "part", "y0"
-"""Arrays of the sums of parts and of the results."""
+PART, RESULT, COLUMN_SUM = "part", "y0", "y1"
+"""Arrays of the sums of parts, of the results, and of the sums along columns."""
 _FIRST, _STEP, SUMS, _TOTAL = "first", "step", "sums", "total"
 
 
@@ -52,6 +54,7 @@ class Tiles:
         is_stored: True for values that have memory.
         size_by_axis: The size of a tile along each of its axes, in their order.
         shape: How work is laid out over threads.
+        column_sum: A sum along the columns of what elements of `node` read, if there is one.
     """
 
     def __init__(
@@ -61,9 +64,10 @@ class Tiles:
         is_stored: IsStored,
         size_by_axis: Mapping[int, int],
         shape: LaunchShape,
+        column_sum: arrays.Reduce | None = None,
     ) -> None:
         (x,) = node.operands
-        self.node, self.shape = node, shape
+        self.node, self.shape, self.column_sum = node, shape, column_sum
         self.total, self.x, self.result, self.is_stored = node.result, x, result, is_stored
         rows, self.count = x.shape[:-1], x.shape[-1]
         self.size_by_axis = {
@@ -76,9 +80,15 @@ class Tiles:
         )
         self.part_count, self.has_parts = self._parts(), True
         self._are_several = sizes.minimum(1, sizes.subtract(self.part_count, 1))
-        first = sizes.multiply(rows[0], self._are_several)
+        first = sizes.multiply(self._row_count, self._are_several)
         self.parts = Value(ArrayType(x.element, (self.part_count, first, *rows[1:])))
         """The sum of each part; empty where there is one part a result."""
+
+    @property
+    def _row_count(self) -> Size:
+        """The extent of the first axis of the sums of a part."""
+        rows = self.x.shape[0]
+        return rows if self.column_sum is None else sizes.add(rows, 1)
 
     def _parts(self) -> Size:
         """The number of parts into which sums are cut."""
@@ -95,12 +105,15 @@ class Tiles:
         return sizes.maximum(1, sizes.minimum(wanted, MOSTPARTS))
 
     def run(self) -> RunTiles:
-        output = (RESULT, self.result, Access.OUT)
-        work = write_kernel(
-            "sum_of_parts", self.result.shape, self.has_memory, self._added, [output]
-        )
+        shape = (self._row_count, *self.result.shape[1:])
+        outputs = self._results()
+        work = write_kernel("sum_of_parts", shape, self.has_memory, self._added, outputs)
         # Nothing runs where the first kernel stores the results.
-        dim = (sizes.multiply(work.dim[0], self._are_several), *work.dim[1:])
+        runs = self._are_several
+        if self.column_sum is not None:
+            has_rows = sizes.minimum(1, self.x.shape[0])
+            runs = sizes.maximum(runs, sizes.subtract(1, has_rows))
+        dim = (sizes.multiply(work.dim[0], runs), *work.dim[1:])
         added = replace(work, dim=dim)
         return RunTiles(self.total, self.kernel("tiles"), self.parts, added, self._narrow())
 
@@ -108,7 +121,9 @@ class Tiles:
         @cache
         def work(tile: tuple[int, ...]) -> PlanKernel:
             size_by_axis = dict(zip(self.size_by_axis, tile, strict=True))
-            other = Tiles(self.node, self.result, self.is_stored, size_by_axis, self.shape)
+            other = Tiles(
+                self.node, self.result, self.is_stored, size_by_axis, self.shape, self.column_sum
+            )
             other.part_count, other.parts = self.part_count, self.parts
             return other.kernel("narrow_tiles")
 
@@ -123,7 +138,13 @@ class Tiles:
     def outputs(self) -> list[tuple[str, Value, Access]]:
         """The arrays that this kernel writes."""
         parts = [(PART, self.parts, Access.OUT)] if self.has_parts else []
-        return [(RESULT, self.result, Access.OUT), *parts]
+        return [*self._results(), *parts]
+
+    def _results(self) -> list[tuple[str, Value, Access]]:
+        result = (RESULT, self.result, Access.OUT)
+        if self.column_sum is None:
+            return [result]
+        return [result, (COLUMN_SUM, self.column_sum.result, Access.OUT)]
 
     def has_memory(self, value: Value) -> bool:
         is_own = value in (self.total, self.result)
@@ -141,17 +162,23 @@ class Tiles:
         part, *tile = (self.named(writer, axis, at, body) for axis, at in enumerate(writer.own))
         along = [self._along(writer, axis, at, body) for axis, at in enumerate(tile)]
         places = [*product(*along)]
-        sums = c.variable(SUMS, LocalArray(self.x.element, len(places)))
-        writer.local_types[sums.name] = sums.type
-        body.append(Assign(name=sums.name, value=nodes.Zero(type=sums.type)))
         elements = self._elements(writer, places)
         quick = [*map(without_test, elements)]
-        body.append(self._loop(writer, part, quick, sums))
+        beside: list[Expr] = []
+        if self.column_sum is not None:
+            step = writer.positions.of(c.variable(_STEP, INT))
+            (y,) = self.column_sum.operands
+            beside = [writer.values([y], (at, step))[0] for at in along[-1]]
+        sums = c.variable(SUMS, LocalArray(self.x.element, len(places) + len(beside)))
+        writer.local_types[sums.name] = sums.type
+        body.append(Assign(name=sums.name, value=nodes.Zero(type=sums.type)))
+        body.append(self._loop(writer, part, [*quick, *beside], sums))
         if any(one is not other for one, other in zip(quick, elements, strict=True)):
             checks, is_nan = self.any_is_nan(writer, parts_of(sums))
             tested = self.tested_sums(writer, part, tile, sums)
             body += [*checks, If(condition=is_nan, then=(tested,), otherwise=())]
-        return [*body, self.stores(writer, part, tile, sums)]
+        body += self.column_stores(writer, part, tile, parts_of(sums)[len(places) :])
+        return [*body, *self.stores(writer, part, tile, sums)]
 
     def _elements(self, writer: Writer, places: Sequence[Indices]) -> list[Expr]:
         """The elements of the sums at `places`, by the variable of the step."""
@@ -234,7 +261,7 @@ class Tiles:
 
     def stores(
         self, writer: Writer, part: Position, tile: Sequence[Position], sums: nodes.Var
-    ) -> Stmt:
+    ) -> Sequence[Stmt]:
         """Stores the sums, or what becomes of them, in loops over the tile."""
         total = c.variable(_TOTAL, self.x.element)
         writer.local_types[total.name] = total.type
@@ -251,7 +278,55 @@ class Tiles:
             element = nodes.Element(type=total.type, value=sums, index=index)
             return [Assign(name=total.name, value=element), choice]
 
-        return self._over_tile(writer, tile, stored)
+        return [self._over_tile(writer, tile, stored)]
+
+    def column_stores(
+        self, writer: Writer, part: Position, tile: Sequence[Position], totals: Sequence[Expr]
+    ) -> Iterator[Stmt]:
+        """Stores the sums along the columns of a tile, in the first tile of each column."""
+        if self.column_sum is None:
+            return
+        positions, (row, column) = writer.positions, tile
+        result = self.column_sum.result
+        body = self.stores_along_columns(writer, COLUMN_SUM, result, (), column, totals)
+        if self.has_parts:
+            before = (part, constant(self.x.shape[0]))
+            parts = self.stores_along_columns(writer, PART, self.parts, before, column, totals)
+            are_several = c.apply(ops.GT, positions.size(self.part_count), c.whole(1))
+            body = [If(condition=are_several, then=tuple(parts), otherwise=tuple(body))]
+        is_first = c.apply(ops.EQ, positions.expr(row), c.whole(0))
+        yield If(condition=is_first, then=tuple(body), otherwise=())
+
+    def stores_along_columns(
+        self,
+        writer: Writer,
+        name: str,
+        array: Value,
+        before: Indices,
+        column: Position,
+        totals: Sequence[Expr],
+    ) -> Sequence[Stmt]:
+        """Stores one number for each column of a tile.
+
+        `before` are the indices before that of the column, `column` is the tile's.
+        """
+        places = [self.step_of(1, column, constant(k)) for k in range(len(totals))]
+        stores = (
+            store(name, writer.indices_in(array, (*before, at)), total)
+            for at, total in zip(places, totals, strict=True)
+        )
+        pairs = zip(places, stores, strict=True)
+        return [part for at, one in pairs for part in self.inside(writer, 1, at, [one])]
+
+    def inside(
+        self, writer: Writer, axis: int, at: Position, body: Sequence[Stmt]
+    ) -> Sequence[Stmt]:
+        """Does `body` where `at` lies inside of the results along `axis`."""
+        if self.is_whole(axis):
+            return body
+        extent = writer.positions.size(self.x.shape[axis])
+        is_inside = c.apply(ops.LT, writer.positions.expr(at), extent)
+        return [If(condition=is_inside, then=tuple(body), otherwise=())]
 
     def _bounds(self, writer: Writer, part: Position) -> tuple[Expr, Expr]:
         """The first element of a part, and the one behind its last."""
@@ -316,16 +391,34 @@ class Tiles:
         at = (writer.positions.of(step), *writer.own)
         (value,) = writer.values([self.parts], at)
         count = writer.positions.size(self.part_count)
-        loop = nodes.For(
-            variable=_STEP,
-            start=c.whole(0),
-            stop=count,
-            step=c.whole(1),
-            body=(plus(total, value),),
-        )
+        loop = _counted(count, [plus(total, value)])
         written = self._finished(writer, writer.own, total, "t")
-        store = Store(buffer=RESULT, indices=writer.index(), value=written.values[0])
-        return [zeroed(total), loop, *written.body, store]
+        indices = writer.indices_in(self.result, writer.own)
+        stored = [*written.body, store(RESULT, indices, written.values[0])]
+        if self.column_sum is None:
+            return [zeroed(total), loop, *stored]
+        rows, (row, column) = writer.positions.size(self.x.shape[0]), writer.own
+        # Without rows there are no tiles, and no parts.
+        (y,) = self.column_sum.operands
+        element = writer.written(writer.values([y], (column, at[0])), "u")
+        whole = _counted(
+            writer.positions.size(self.count), [*element.body, plus(total, element.values[0])]
+        )
+        has_rows = c.apply(ops.GT, rows, c.whole(0))
+        behind = store(COLUMN_SUM, writer.indices_in(self.column_sum.result, (column,)), total)
+        is_row = c.apply(ops.LT, writer.positions.expr(row), rows)
+        return [
+            zeroed(total),
+            If(condition=has_rows, then=(loop,), otherwise=(whole,)),
+            If(condition=is_row, then=tuple(stored), otherwise=(behind,)),
+        ]
+
+
+def _counted(count: Expr, body: Sequence[Stmt]) -> Stmt:
+    """Does `body` for each step below `count`."""
+    return nodes.For(
+        variable=_STEP, start=c.whole(0), stop=count, step=c.whole(1), body=tuple(body)
+    )
 
 
 def parts_of(sums: nodes.Var) -> list[Expr]:

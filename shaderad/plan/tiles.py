@@ -39,19 +39,55 @@ def has_tiles(node: arrays.Reduce, is_stored: IsStored) -> bool:
 
 
 def tiles_of(
-    node: arrays.Reduce, result: Value, is_stored: IsStored, shape: LaunchShape
+    node: arrays.Reduce,
+    result: Value,
+    is_stored: IsStored,
+    shape: LaunchShape,
+    column_sum: arrays.Reduce | None = None,
 ) -> RunTiles | None:
     """The kernels that store `result`: the sum `node`, or an elementwise function of it.
 
-    `None` if the sum has no tiles.
+    They also store `column_sum`, for which `has_column_sum` holds. `None` if the sum has no tiles.
     """
     axes = _axes_of(node, is_stored)
     if not axes:
         return None
     tile = (shape.tile_rows, WIDTH)[-len(axes) :]
     size_by_axis = dict(zip(axes, tile, strict=True))
-    tiles = Tiles(node, result, is_stored, size_by_axis, shape)
+    tiles = Tiles(node, result, is_stored, size_by_axis, shape, column_sum)
     return replace(tiles.run(), wide=wide_tiles_of(tiles))
+
+
+def has_column_sum(node: arrays.Reduce, other: arrays.Reduce, is_stored: IsStored) -> bool:
+    """True if `other` is a sum along the columns of the tiles of `node` of what these read."""
+    (x,), (y, *init) = node.operands, other.operands
+    is_alike = not init and other.op == ops.ADD and y.element == x.element
+    if not is_alike or len(x.shape) != 3 or y.shape != x.shape[1:]:
+        return False
+    if _axes_of(node, is_stored) != (0, 1):
+        return False
+    positions = Positions()
+    own = tuple(positions.of(c.variable(f"axis{axis}", INT)) for axis in range(3))
+
+    def reads(value: Value, at: Indices) -> set[tuple[Value, Indices]]:
+        found: set[tuple[Value, Indices]] = set()
+
+        def read(value: Value, at: Indices, view: View | None) -> Expr:
+            if view is not None:
+                raise _NotShared
+            if sizes.product(value.shape) != 1:
+                found.add((value, at))
+            return nodes.Load(type=value.element, buffer="", indices=(*map(positions.expr, at),))
+
+        if _cost(Elements(positions, is_stored, read).at(value, at)) > RECOMPUTED_COST:
+            raise _NotShared
+        return found
+
+    try:
+        own_reads, other_reads = reads(x, own), reads(y, own[1:])
+    except _NotShared:
+        return False
+    return bool(other_reads) and other_reads <= own_reads
 
 
 def _axes_of(node: arrays.Reduce, is_stored: IsStored) -> tuple[int, ...]:

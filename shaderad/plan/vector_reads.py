@@ -80,12 +80,15 @@ def quartered_position(at: Position) -> Position:
     return Position(quartered(at.constant), tuple(terms))
 
 
-def functions_of_reads(element: Expr, names: Collection[str]) -> tuple[Expr, Mapping[str, Expr]]:
+def functions_of_reads(
+    element: Expr, names: Collection[str], kept: Collection[str]
+) -> tuple[Expr, Mapping[str, Expr]]:
     """Takes functions of one read apart, such as an activation of the left matrix of a product.
 
     Args:
         element: An element of a sum, in which reads are variables.
         names: Those of the variables.
+        kept: Those that stand for the reads themselves elsewhere, too: they keep their functions.
 
     Returns:
         `element` with the variable of a read in place of its function, where all depends on that,
@@ -107,7 +110,7 @@ def functions_of_reads(element: Expr, names: Collection[str]) -> tuple[Expr, Map
     for part in order:
         name = _only(used_by[id(part)])
         is_function = not isinstance(part, nodes.Var) and alone[name] == {id(part)}
-        if name in names and is_function and part.type == FLOAT:
+        if name in names and name not in kept and is_function and part.type == FLOAT:
             function_by_name[name] = part
             new[id(part)] = c.variable(name, FLOAT)
         else:

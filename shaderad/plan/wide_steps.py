@@ -29,7 +29,7 @@ from shaderad.plan.vector_reads import (
     quartered_position,
 )
 from shaderad.rules import composing as c
-from shaderad.rules.expressions import substitute
+from shaderad.rules.expressions import substitute, variables
 
 if TYPE_CHECKING:
     from shaderad.plan.wide_tiles import WideKernel
@@ -66,9 +66,10 @@ class WideSteps:
         self._tiles, self._writer, self._tile, self._body = tiles, writer, tile, body
         element = tiles.element(writer, tile)
         self._reads, self.has_test = element.reads, element.has_test
-        self._element, self._function_by_read = functions_of_reads(
-            element.quick, {read.name for read in self._reads}
-        )
+        self._beside = element.beside
+        kept = () if element.beside is None else variables(element.beside)
+        names = {read.name for read in self._reads}
+        self._element, self._function_by_read = functions_of_reads(element.quick, names, kept)
         self._loaded: dict[tuple[str, int, int], Expr] = {}
         """The vectors of each read, by its name and the elements of the sum: see `_loads`."""
         has_shared = any(read.row != 0 or self._is_of_all(read) for read in self._reads)
@@ -156,6 +157,13 @@ class WideSteps:
         for (row, column, _), (statements, value) in zip(tile, written.in_turn(), strict=True):
             yield from statements
             yield plus(totals[row * WIDTH + column], value)
+        if self._beside is not None:
+            places = [*product(range(WIDTH), range(steps))]
+            values = [self._with_parts(self._beside, first, 0, *at) for at in places]
+            written = self._writer.written(values, "beside")
+            yield from written.body
+            for (column, _), value in zip(places, written.values, strict=True):
+                yield plus(totals[self._tiles.row_count * WIDTH + column], value)
 
     def _loads(self, read: VectorRead, step: _Place, number: int = 0) -> Iterator[Stmt]:
         """Loads what a read takes for one element of the sum, by its number, or for all."""
@@ -188,6 +196,10 @@ class WideSteps:
         return is_of_all or (self._tiles.steps == 1 and read.is_along_sum)
 
     def _element_at(self, first: Position, row: int, column: int, step: int) -> Expr:
+        return self._with_parts(self._element, first, row, column, step)
+
+    def _with_parts(self, element: Expr, first: Position, row: int, column: int, step: int) -> Expr:
+        """`element` with what was loaded in place of variables."""
         positions, tiles = self._writer.positions, self._tiles
         at = add(first, constant(step))
         parts = {STEP: positions.expr(at)}
@@ -197,7 +209,7 @@ class WideSteps:
         for read in self._reads:
             own = row if read.row != 0 else column if read.column != 0 else 0
             parts[read.name] = self._part(read, own, step)
-        return substitute(self._element, parts)
+        return substitute(element, parts)
 
     def _part(self, read: VectorRead, own: int, step: int) -> Expr:
         """The element of a read in row or column `own` of the tile."""

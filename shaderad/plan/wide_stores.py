@@ -103,7 +103,7 @@ class WideStores:
 
     # -- statements ------------------------------------------------------------------------
 
-    def stores(self, part: Position, sums: nodes.Var) -> Stmt:
+    def stores(self, part: Position, sums: nodes.Var) -> Sequence[Stmt]:
         """Stores the sums, or what becomes of them, in a loop over rows."""
         positions, step = self._writer.positions, c.variable("step", INT)
         before = self._loads(Position(), of_rows=False)
@@ -116,9 +116,9 @@ class WideStores:
             body = [
                 For(variable=step.name, start=c.whole(0), stop=count, step=c.whole(1), body=row)
             ]
-        return self._inside(self._columns, self._column(0), [*before, *body])
+        return self._where_columns_are_inside([*before, *body])
 
-    def row_by_row(self, totals: Sequence[nodes.Var]) -> Stmt:
+    def row_by_row(self, totals: Sequence[nodes.Var]) -> Sequence[Stmt]:
         """Stores the results of sums of one part; `totals` are local variables, row by row."""
         body = self._loads(Position(), of_rows=False)
         for step in range(len(totals) // WIDTH):
@@ -126,10 +126,10 @@ class WideStores:
             if self._rows >= 0:
                 row = self._tiles.step_of(self._rows, self._tile[self._rows], row)
             results = self._results(row, totals[WIDTH * step : WIDTH * (step + 1)], f"t{step}_")
-            body += [self._inside(self._rows, row, results)] if self._rows >= 0 else results
-        return self._inside(self._columns, self._column(0), body)
+            body += results if self._rows < 0 else self._where_row_is_inside(row, results)
+        return self._where_columns_are_inside(body)
 
-    def _of_row(self, part: Position, sums: nodes.Var, step: Position) -> list[Stmt]:
+    def _of_row(self, part: Position, sums: nodes.Var, step: Position) -> Sequence[Stmt]:
         """Stores the four results of one row of the tile."""
         tiles, writer = self._tiles, self._writer
         row = step
@@ -148,7 +148,15 @@ class WideStores:
             body.append(If(condition=are_several, then=parts, otherwise=tuple(results)))
         else:
             body += results
-        return body if self._rows < 0 else [self._inside(self._rows, row, body)]
+        return body if self._rows < 0 else self._where_row_is_inside(row, body)
+
+    def _where_row_is_inside(self, row: Position, body: Sequence[Stmt]) -> Sequence[Stmt]:
+        """Does `body` where a row is one of the results."""
+        return self._tiles.inside(self._writer, self._rows, row, body)
+
+    def _where_columns_are_inside(self, body: Sequence[Stmt]) -> Sequence[Stmt]:
+        """Does `body` where the columns are results: all four, or none."""
+        return self._tiles.inside(self._writer, self._columns, self._column(0), body)
 
     def _results(self, row: Position, totals: Sequence[nodes.Var], prefix: str) -> list[Stmt]:
         """Stores what becomes of the sums of one row."""
@@ -182,13 +190,6 @@ class WideStores:
         place = self._writer.positions.expr(at)
         index = nodes.KnownNumber(type=INT, number=place, is_inside=True)
         return nodes.Element(type=self._tiles.x.element, value=sums, index=index)
-
-    def _inside(self, axis: int, at: Position, body: Sequence[Stmt]) -> Stmt:
-        """Does `body` where `at` lies inside of the results along `axis`."""
-        positions = self._writer.positions
-        extent = positions.size(self._tiles.x.shape[axis])
-        test = c.apply(ops.LT, positions.expr(at), extent)
-        return If(condition=test, then=tuple(body), otherwise=())
 
     def _loads(self, row: Position, *, of_rows: bool) -> list[Stmt]:
         """Loads what each row reads anew, or what all read."""

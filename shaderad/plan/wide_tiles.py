@@ -33,6 +33,7 @@ from shaderad.plan.vector_reads import (
     WIDTH,
     NotWide,
     VectorRead,
+    quartered,
     vector_read,
 )
 from shaderad.plan.wide_steps import WideSteps
@@ -96,6 +97,8 @@ class WideElement:
     quick: Expr
     """Without a test for a discarded cotangent."""
     reads: list[VectorRead]
+    beside: Expr | None
+    """An element of the sum along columns, if there is one."""
     has_test: bool
 
 
@@ -119,7 +122,14 @@ class WideKernel(Tiles):
         has_wide_stores: bool = False,
         is_short: bool = False,
     ) -> None:
-        super().__init__(tiles.node, tiles.result, tiles.is_stored, tiles.size_by_axis, tiles.shape)
+        super().__init__(
+            tiles.node,
+            tiles.result,
+            tiles.is_stored,
+            tiles.size_by_axis,
+            tiles.shape,
+            tiles.column_sum,
+        )
         self.team, self.steps, self.has_wide_stores = team, steps, has_wide_stores
         self.has_parts = not is_short
         *rows, self.columns = self.size_by_axis
@@ -170,10 +180,25 @@ class WideKernel(Tiles):
 
     def stores(
         self, writer: Writer, part: Position, tile: Sequence[Position], sums: nodes.Var
-    ) -> Stmt:
+    ) -> Sequence[Stmt]:
         if not self.has_wide_stores:
             return super().stores(writer, part, tile, sums)
         return self._wide_stores(writer, tile).stores(part, sums)
+
+    def stores_along_columns(
+        self,
+        writer: Writer,
+        name: str,
+        array: Value,
+        before: Indices,
+        column: Position,
+        totals: Sequence[Expr],
+    ) -> Sequence[Stmt]:
+        if not self.has_wide_stores:
+            return super().stores_along_columns(writer, name, array, before, column, totals)
+        shape = (*array.shape[:-1], quartered(array.shape[-1]))
+        stored = writer.store_vector(name, number((*before, column), shape), totals)
+        return self.inside(writer, 1, self.step_of(1, column, constant(0)), [stored])
 
     def element(self, writer: Writer, tile: Sequence[Position]) -> WideElement:
         """An element of the sum.
@@ -203,13 +228,18 @@ class WideKernel(Tiles):
                 raise NotWide
             return c.variable(found[key].name, FLOAT)
 
-        element = Elements(writer.positions, self.has_memory, read).at(self.x, tuple(at))
+        elements = Elements(writer.positions, self.has_memory, read)
+        element = elements.at(self.x, tuple(at))
         # What a choice reads may lie outside of the array where another side is taken.
         has_choice = any(isinstance(part, nodes.Conditional) for part in in_order(element))
         if self.x.element != FLOAT or not found or has_choice:
             raise NotWide
         quick = without_test(element)
-        return WideElement(quick, [*found.values()], has_test=quick is not element)
+        beside = None
+        if self.column_sum is not None:
+            (y,) = self.column_sum.operands
+            beside = elements.at(y, (bases[1], bases[2]))
+        return WideElement(quick, [*found.values()], beside, has_test=quick is not element)
 
     def element_at(self, writer: Writer, at: Indices) -> Expr:
         """An element of the sum with its tests; reads are components of loads of four."""
@@ -231,27 +261,32 @@ class WideKernel(Tiles):
         body: list[Stmt] = []
         part, *tile = (self.named(writer, axis, at, body) for axis, at in enumerate(writer.own))
         steps = WideSteps(self, writer, tile, body)
-        totals = [c.variable(f"block{k}", FLOAT) for k in range(self.row_count * WIDTH)]
+        own_count = self.row_count * WIDTH
+        count = own_count if self.column_sum is None else own_count + WIDTH
+        totals = [c.variable(f"block{k}", FLOAT) for k in range(count)]
         writer.local_types |= {name.name: name.type for name in totals}
         sums = c.variable(SUMS, LocalArray(FLOAT, len(totals)))
         start = Assign(name=sums.name, value=nodes.Zero(type=sums.type))
         if not self.has_parts:
             body += [*map(zeroed, totals), self._over_all(writer, steps, totals)]
+            body += self.column_stores(writer, part, tile, totals[own_count:])
+            totals = totals[:own_count]
             stores = self._wide_stores(writer, tile).row_by_row(totals)
             if not steps.has_test:
-                return [*body, stores]
+                return [*body, *stores]
             writer.local_types[sums.name] = sums.type
             checks, is_nan = self.any_is_nan(writer, totals)
             tested = self.tested_sums(writer, part, tile, sums)
-            then = (start, tested, self._wide_stores(writer, tile).stores(part, sums))
-            return [*body, *checks, If(condition=is_nan, then=then, otherwise=(stores,))]
+            then = (start, tested, *self._wide_stores(writer, tile).stores(part, sums))
+            return [*body, *checks, If(condition=is_nan, then=then, otherwise=tuple(stores))]
         writer.local_types[sums.name] = sums.type
         body += [start, self._over_blocks(writer, part, steps, totals, sums)]
         if steps.has_test:
             checks, is_nan = self.any_is_nan(writer, parts_of(sums))
             tested = self.tested_sums(writer, part, tile, sums)
             body += [*checks, If(condition=is_nan, then=(tested,), otherwise=())]
-        return [*body, self.stores(writer, part, tile, sums)]
+        body += self.column_stores(writer, part, tile, parts_of(sums)[own_count:])
+        return [*body, *self.stores(writer, part, tile, sums)]
 
     @property
     def part_length(self) -> Size:
