@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 
 import shaderad as sad
-from shaderad.device.stages import WeakKeys
-from shaderad.execute.run_graph import GraphRunner
 from shaderad.ir import nodes, ops, walk
 from shaderad.ir.arrays import Graph, Value
 from shaderad.ir.types import DOUBLE, FLOAT, HALF, Type, Vector
@@ -128,24 +126,7 @@ def test_sums_of_columns_share_nothing() -> None:
 
 # -- their values -------------------------------------------------------------------------------
 
-KINDS = {"wide": WIDE, "four": 4, "eight": 8}
-"""`test_tiles.py` has the sizes at which neither runs."""
-
-
-@pytest.fixture(params=KINDS)
-def kind(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, device: sad.Device
-) -> int:
-    """The best kind of kernel that the device may choose; it plans all graphs anew."""
-    best, real = KINDS[request.param], PlanChoices.tiles_kind
-
-    def at_most(*arguments: Any) -> int:
-        return min(best, real(*arguments))
-
-    monkeypatch.setattr(PlanChoices, "tiles_kind", at_most)
-    monkeypatch.setattr(device.kept(GraphRunner), "_planned", WeakKeys())
-    return best
-
+# `test_tiles.py` has the sizes at which no kind of these runs.
 
 SHAPES = [
     (16, 8, 16), (8, 4, 64), (4, 4, 4), (7, 8, 16), (13, 300, 32), (12, 16, 20), (36, 1024, 32),
