@@ -233,20 +233,17 @@ class Tiles:
     ) -> Stmt:
         """Loops over the results of a tile; `inner` takes the indices and the number of one."""
         positions = writer.positions
-        at, number, tests = [*tile], Position(), list[Expr]()
+        at, number = [*tile], Position()
         steps = {axis: c.variable(f"step{axis}", INT) for axis in self.size_by_axis}
         for axis, step in steps.items():
             base = positions.of(step)
             at[axis] = self.step_of(axis, tile[axis], base)
             number = add(times(number, self.size_by_axis[axis]), base)
-            if not self.is_whole(axis):
-                extent = positions.size(self.x.shape[axis])
-                tests.append(c.apply(ops.LT, positions.expr(at[axis]), extent))
         writer.local_types |= {step.name: step.type for step in steps.values()}
         index = nodes.KnownNumber(type=INT, number=positions.expr(number), is_inside=True)
-        body = [*inner(tuple(at), index)]
-        for test in tests:
-            body = [If(condition=test, then=tuple(body), otherwise=())]
+        body = inner(tuple(at), index)
+        for axis in steps:
+            body = self.inside(writer, axis, at[axis], body)
         for axis, step in reversed(steps.items()):
             size = c.whole(self.size_by_axis[axis])
             body = [nodes.For(variable=step.name, start=c.whole(0), stop=size, step=c.whole(1),
@@ -270,15 +267,20 @@ class Tiles:
             written = self._finished(writer, at, total, "t_")
             of_part = writer.indices_in(self.parts, (part, *at))
             result = store(RESULT, writer.indices_in(self.result, at), written.values[0])
-            choice = If(
-                condition=c.apply(ops.GT, writer.positions.size(self.part_count), c.whole(1)),
-                then=(store(PART, of_part, total),),
-                otherwise=(*written.body, result),
+            choice = self.parts_or_results(
+                writer, [store(PART, of_part, total)], [*written.body, result]
             )
             element = nodes.Element(type=total.type, value=sums, index=index)
             return [Assign(name=total.name, value=element), choice]
 
         return [self._over_tile(writer, tile, stored)]
+
+    def parts_or_results(
+        self, writer: Writer, parts: Sequence[Stmt], results: Sequence[Stmt]
+    ) -> Stmt:
+        """Does `parts` where sums are cut into several, else `results`."""
+        are_several = c.apply(ops.GT, writer.positions.size(self.part_count), c.whole(1))
+        return If(condition=are_several, then=tuple(parts), otherwise=tuple(results))
 
     def column_stores(
         self, writer: Writer, part: Position, tile: Sequence[Position], totals: Sequence[Expr]
@@ -292,8 +294,7 @@ class Tiles:
         if self.has_parts:
             before = (part, constant(self.x.shape[0]))
             parts = self.stores_along_columns(writer, PART, self.parts, before, column, totals)
-            are_several = c.apply(ops.GT, positions.size(self.part_count), c.whole(1))
-            body = [If(condition=are_several, then=tuple(parts), otherwise=tuple(body))]
+            body = [self.parts_or_results(writer, parts, body)]
         is_first = c.apply(ops.EQ, positions.expr(row), c.whole(0))
         yield If(condition=is_first, then=tuple(body), otherwise=())
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from shaderad.ir import nodes, ops
+from shaderad.ir import nodes
 from shaderad.ir.arrays import Value
-from shaderad.ir.nodes import Assign, Expr, For, If, Stmt
+from shaderad.ir.nodes import Assign, Expr, For, Stmt
 from shaderad.ir.types import FLOAT, INT
 from shaderad.plan.elements import Elements, View
 from shaderad.plan.kernels import Writer
@@ -143,9 +143,8 @@ class WideStores:
         ]
         results = self._results(row, totals, "t_")
         if tiles.has_parts:
-            are_several = c.apply(ops.GT, writer.positions.size(tiles.part_count), c.whole(1))
-            parts = tuple(self._stores(PART, tiles.parts, (part,), row, totals))
-            body.append(If(condition=are_several, then=parts, otherwise=tuple(results)))
+            parts = [*self._stores(PART, tiles.parts, (part,), row, totals)]
+            body.append(tiles.parts_or_results(writer, parts, results))
         else:
             body += results
         return body if self._rows < 0 else self._where_row_is_inside(row, body)
