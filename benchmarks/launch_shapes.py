@@ -146,6 +146,11 @@ def field(name: str) -> Callable[[LaunchShape, Any], LaunchShape]:
     return lambda row, value: replace(row, **{name: value})
 
 
+def without_teams(name: str) -> Callable[[LaunchShape, Any], LaunchShape]:
+    """For devices without waves."""
+    return lambda row, value: replace(row, lane_teams=(), **{name: value})
+
+
 def cut(name: str) -> Callable[[LaunchShape, Any], LaunchShape]:
     return lambda row, value: replace(row, rows=replace(row.rows, **{name: value}))
 
@@ -189,6 +194,7 @@ CONTESTS = {
     "rows.is_together": Contest(cut("is_together"), (False, True), LONG_ROWS),
     "tile_rows": Contest(field("tile_rows"), (4, 8, 16), PRODUCTS),
     "lane_teams": Contest(field("lane_teams"), ((), (4,), (8, 4)), PRODUCTS),
+    "shares_in_groups": Contest(without_teams("shares_in_groups"), (False, True), PRODUCTS),
     "enough_threads": Contest(field("enough_threads"), (1024, 2048, 4096, 8192, 32768), PRODUCTS),
     "stream": Contest(field("stream"), (8192, 32768, 131072), COLUMNS),
     "shortest_stream": Contest(field("shortest_stream"), (8, 32, 128), COLUMNS),

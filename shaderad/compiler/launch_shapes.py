@@ -59,6 +59,8 @@ class LaunchShape:
     """Rows of the results of one thread, in registers, of four columns each."""
     lane_teams: tuple[int, ...]
     """How many threads share what they load, where as many are in a wave; the best first."""
+    shares_in_groups: bool
+    """True if threads of a workgroup share what they load in its memory, where no wave does."""
     enough_threads: int
     """Sums are cut into parts up to so many threads."""
     stream: int
@@ -91,6 +93,7 @@ _AT_ONCE = LaunchShape(
     rows_of_large_elements=_CHUNKS_OF_THREADS,
     tile_rows=8,
     lane_teams=(8, 4),
+    shares_in_groups=True,
     enough_threads=8192,
     stream=32768,
     shortest_stream=32,
@@ -110,6 +113,7 @@ _IN_TURN = LaunchShape(
     rows_of_large_elements=_CHUNKS_OF_THREADS,
     tile_rows=8,  # 4: 0.85 to 1.10; 16: 0.86 to 1.18; SwiftShader 1.28 to 1.32, 0.86 to 0.95
     lane_teams=(8, 4),  # 4 alone: 1.25 to 1.62; none: 2.49 to 3.40
+    shares_in_groups=False,
     enough_threads=2048,  # 8192: 0.98 to 1.16; 1024: 0.92 to 1.01
     stream=32768,  # 8192: 0.98, 1.00; 131072: 0.90, 0.99
     shortest_stream=32,  # 8: 1.04, 1.11; 128: 0.91, 1.63

@@ -197,6 +197,8 @@ class TeamLane(Expr):
     """
 
     size: int
+    is_of_group: bool = False
+    """True for adjacent threads of a workgroup, on any device."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -470,7 +472,8 @@ class Print(Stmt):
 class Barrier(Stmt):
     """All threads of the workgroup arrive; what they wrote before, all read after it.
 
-    Only in kernels of plans, which run as one workgroup, and where all threads arrive.
+    Only in kernels of plans, and where all threads arrive. Threads past the end of the launch run
+    along as its last one.
     """
 
 

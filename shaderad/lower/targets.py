@@ -51,9 +51,9 @@ class Profile:
         """How work is laid out over the threads of every device that runs the target."""
         has_lanes = self.has_subgroups and self.are_waves_free
         lanes = FEWEST_LANES if has_lanes and self.workgroup % FEWEST_LANES == 0 else 1
-        return launch_shape(
-            is_parallel=True, has_float_atomics=self.atomics == "native", lanes=lanes
-        )
+        has_float_atomics = self.atomics == "native"
+        shape = launch_shape(is_parallel=True, has_float_atomics=has_float_atomics, lanes=lanes)
+        return replace(shape, workgroup=self.workgroup)
 
     @property
     def features(self) -> tuple[str, ...]:

@@ -20,11 +20,15 @@ from shaderad.ir import arrays, sizes
 from shaderad.ir.arrays import Value
 from shaderad.ir.nodes import Kernel
 from shaderad.ir.sizes import Shape, Size
+from shaderad.ir.types import FLOAT, Vector, byte_count
 from shaderad.plan.elements import base_of
 from shaderad.plan.in_group.loops import threads_of
 from shaderad.plan.in_group.writer import THREADS
 from shaderad.plan.kernels import PlanKernel
 from shaderad.plan.steps import (
+    AS_IT_IS,
+    GROUPED,
+    WIDE,
     CallKernel,
     CopyValues,
     Plan,
@@ -37,12 +41,8 @@ from shaderad.plan.steps import (
 )
 from shaderad.plan.tile_kernels import BLOCK
 from shaderad.plan.vector_reads import WIDTH
-from shaderad.plan.wide_tiles import ROWS_A_LANE
+from shaderad.plan.wide_tiles import GROUP_TEAM, ROWS_A_LANE
 from shaderad.rules.arrays import building as b
-
-AS_IT_IS, WIDE = range(2)
-"""Kernels of sums over tiles: for all sizes; with wide loads. A greater number says that teams of
-so many threads share these."""
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -174,8 +174,23 @@ class PlanChoices:
         """The kind of the kernel of a sum over tiles."""
         if not self._is_known(wide.columns) or not self._steps_of(wide):
             return AS_IT_IS
-        teams = self.shape.lane_teams if wide.may_share else ()
-        return next((team for team in teams if self._is_full(wide, team)), WIDE)
+        if not wide.shared_vectors:
+            return WIDE
+        teams = self.shape.lane_teams
+        if teams or not self._may_share_in_group(wide):
+            return next((team for team in teams if self._is_full(wide, team)), WIDE)
+        return GROUPED
+
+    def _may_share_in_group(self, wide: WideTiles) -> bool:
+        """True if a workgroup has full teams, and memory for what they share."""
+        threads = self.shape.workgroup
+        shared_bytes = threads * wide.shared_vectors * byte_count(Vector(FLOAT, WIDTH))
+        return (
+            self.shape.shares_in_groups
+            and threads % GROUP_TEAM == 0
+            and shared_bytes <= self.group_bytes
+            and self._is_full(wide, GROUP_TEAM)
+        )
 
     def _steps_of(self, wide: WideTiles) -> int:
         """The elements of the sum that a thread takes at a time; 0 if it cannot load by four."""

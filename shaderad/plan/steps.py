@@ -114,6 +114,12 @@ class RunPass:
         return (*self.results, *(v for _, v in self.producer.writes[1:]))
 
 
+AS_IT_IS, WIDE, GROUPED = range(3)
+"""Kernels of sums over tiles: for all sizes; with loads of four elements; with such loads that
+threads of a workgroup share. A greater number says that teams of so many threads of a wave share
+them (see `ir.nodes.OfTeam`)."""
+
+
 @dataclass(frozen=True, eq=False)
 class WideTiles:
     """The kernel of a sum over tiles whose threads load four elements at once.
@@ -136,11 +142,11 @@ class WideTiles:
     vectors: tuple[Value, ...]
     """Values that it loads by four."""
     work: Callable[[int, int, bool, bool], PlanKernel]
-    """Writes it at the first call for threads that share what they read in teams of so many (see
-    `ir.nodes.OfTeam`), take so many elements of the sum at a time, and store by four if the first
-    flag is set; the second is set if sums are one part and one block, stored by four."""
-    may_share: bool
-    """True if the threads of a team read the same."""
+    """Writes it at the first call for a kind (see `AS_IT_IS`) whose threads take so many elements
+    of the sum at a time, and store by four if the first flag is set; the second is set if sums are
+    one part and one block, stored by four."""
+    shared_vectors: int
+    """Vectors that a thread of a team loads for all of it at a time; 0 if there are no teams."""
 
 
 @dataclass(frozen=True, eq=False)

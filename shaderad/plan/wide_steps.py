@@ -12,12 +12,12 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from shaderad.ir import nodes, ops, sizes
-from shaderad.ir.nodes import Assign, Expr, Stmt
+from shaderad.ir.nodes import Assign, Expr, If, Stmt
 from shaderad.ir.sizes import Size
-from shaderad.ir.types import FLOAT, INT, Vector
+from shaderad.ir.types import FLOAT, INT, Access, BufferType, Vector
 from shaderad.plan.kernels import Writer
 from shaderad.plan.positions import Position, add, constant, times
-from shaderad.plan.tile_kernels import plus
+from shaderad.plan.tile_kernels import plus, store
 from shaderad.plan.vector_reads import (
     COLUMN,
     ROW,
@@ -77,12 +77,33 @@ class WideSteps:
         self._lane = self._low_lane = self._high_lane = Position()
         """The lane in a team, its remainder by 4 and its quarter."""
         if self._team > 1:
-            lane = nodes.TeamLane(type=INT, size=self._team)
+            lane = nodes.TeamLane(type=INT, size=self._team, is_of_group=tiles.is_grouped)
             self._lane = self._low_lane = writer.positions.of(self._local("lane", lane))
         if self._team > WIDTH:
             self._low_lane = self._part_of_lane("low", ops.MOD)
             self._high_lane = self._part_of_lane("high", ops.FLOOR_DIV)
         self._places = {read.name: self._places_of(read) for read in self._reads}
+        self._shared: dict[str, nodes.Buffer] = {}
+        """Arrays in group memory of the reads that a team shares; none if a wave does."""
+        self._team_start = Position()
+        """The number in the workgroup of the first thread of the team."""
+        if tiles.is_grouped and self._team > 1:
+            self._share_in_group()
+
+    def _share_in_group(self) -> None:
+        """Adds the arrays of `_shared`."""
+        positions, workgroup = self._writer.positions, self._tiles.shape.workgroup
+        thread = nodes.TeamLane(type=INT, size=workgroup, is_of_group=True)
+        start = c.apply(ops.SUB, thread, positions.expr(self._lane))
+        self._team_start = positions.of(self._local("team_start", start))
+        for read in filter(self._is_shared, self._reads):
+            name = f"shared_{read.name}"
+            element = FLOAT if self._is_single(read) else Vector(FLOAT, WIDTH)
+            count = workgroup * len(self._places[read.name])
+            of_group = BufferType(Access.GROUP, element, 1)
+            buffer = nodes.Buffer(name=name, path=(name,), type=of_group, count=count)
+            self._shared[read.name] = buffer
+            self._writer.add_scratch(buffer, (count,))
 
     def _part_of_lane(self, name: str, op: ops.Op) -> Position:
         lane = self._writer.positions.expr(self._lane)
@@ -134,8 +155,40 @@ class WideSteps:
 
     # -- statements ------------------------------------------------------------------------
 
-    def added(self, own: Position, totals: Sequence[nodes.Var]) -> Iterator[Stmt]:
-        """Adds the elements from ``steps * own`` on to `totals`."""
+    @property
+    def has_barriers(self) -> bool:
+        """True if all threads of a workgroup must come to `added`."""
+        return bool(self._shared)
+
+    def added(
+        self, own: Position, totals: Sequence[nodes.Var], is_there: Expr | None = None
+    ) -> Iterator[Stmt]:
+        """Adds the elements from ``steps * own`` on to `totals`, if `is_there`."""
+        yield from self._all_loads(own)
+        if self.has_barriers:
+            yield from self._shared_stores()
+            yield nodes.Barrier()
+        adds = tuple(self._adds(own, totals))
+        if is_there is not None:
+            adds = (If(condition=is_there, then=adds, otherwise=()),)
+        yield from adds
+        if self.has_barriers:
+            yield nodes.Barrier()
+
+    def _shared_stores(self) -> Iterator[Stmt]:
+        """Gives what the thread loaded to its team."""
+        for name, buffer in self._shared.items():
+            for k in range(len(self._places[name])):
+                at = self._place_of_team(k, self._lane)
+                yield store(buffer.name, (at,), self._loaded[name, k, 0])
+
+    def _place_of_team(self, number: int, lane: Position) -> Expr:
+        """The index in group memory of load `number` of a thread of the team."""
+        at = add(add(self._team_start, lane), constant(number * self._tiles.shape.workgroup))
+        place = self._writer.positions.expr(at)
+        return nodes.KnownNumber(type=INT, number=place, is_inside=True)
+
+    def _all_loads(self, own: Position) -> Iterator[Stmt]:
         steps = self._tiles.steps
         for read in self._reads:
             if steps == 1:
@@ -150,6 +203,9 @@ class WideSteps:
             else:
                 for step in range(steps):
                     yield from self._loads(read, _Place(own, constant(step)), step)
+
+    def _adds(self, own: Position, totals: Sequence[nodes.Var]) -> Iterator[Stmt]:
+        steps = self._tiles.steps
         # Row by row: a row's elements of the sum meet totals that are in registers.
         tile = [*product(range(self._tiles.row_count), range(WIDTH), range(steps))]
         first = times(own, steps)
@@ -221,8 +277,14 @@ class WideSteps:
                 lane = step
             elif not read.is_along_sum:
                 position, lane = own % WIDTH, own % team // WIDTH * WIDTH + step
-            shared = vector if self._is_single(read) else c.component(vector, position)
-            return nodes.OfTeam(type=FLOAT, value=shared, lane=lane, size=team)
+            if self.has_barriers:
+                at = self._place_of_team(own // team, constant(lane))
+                name = self._shared[read.name].name
+                vector = nodes.Load(type=vector.type, buffer=name, indices=(at,))
+            element = vector if self._is_single(read) else c.component(vector, position)
+            if self.has_barriers:
+                return element
+            return nodes.OfTeam(type=FLOAT, value=element, lane=lane, size=team)
         if self._is_single(read):
             return self._loaded[read.name, own, 0]
         if read.is_along_sum:

@@ -5,8 +5,9 @@ load goes along the axis whose elements lie side by side in memory: that of the 
 Where the sum has no whole fours of elements, a thread takes one of these at a time, which is one
 load of a read along the sum. The threads of a team lie along columns, so they need the same
 elements of rows, and of what depends on neither: each of them loads a part, and reads the others
-across the wave. Invariant: where `WideTiles.multiples_by_steps` are multiples of 4, so are the
-numbers of the elements at which loads of four start.
+across the wave, or from memory of the workgroup where there are no waves. Invariant: where
+`WideTiles.multiples_by_steps` are multiples of 4, so are the numbers of the elements at which loads
+of four start.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from shaderad.plan.discarded import without_test
 from shaderad.plan.elements import Elements, View
 from shaderad.plan.kernels import PlanKernel, Writer
 from shaderad.plan.positions import Indices, Position, add, constant, number, times
-from shaderad.plan.steps import WideTiles
+from shaderad.plan.steps import GROUPED, WideTiles
 from shaderad.plan.tile_kernels import BLOCK, SUMS, Tiles, parts_of, summed, zeroed
 from shaderad.plan.vector_reads import (
     COLUMN,
@@ -41,6 +42,8 @@ from shaderad.plan.wide_stores import WideStores
 from shaderad.rules import composing as c
 from shaderad.rules.expressions import in_order, variables
 
+GROUP_TEAM = 8
+"""Threads of a team that shares through group memory."""
 ROWS_A_LANE = 2
 """Rows of a tile for each thread of a team, which loads two vectors of each read of rows."""
 
@@ -69,14 +72,21 @@ def wide_tiles_of(tiles: Tiles) -> WideTiles | None:
     stored_multiples = [x.shape[wide.columns], *(m for read in stored for m in read.multiples)]
 
     @cache
-    def work(team: int, steps: int, has_wide_stores: bool, is_short: bool) -> PlanKernel:
+    def work(kind: int, steps: int, has_wide_stores: bool, is_short: bool) -> PlanKernel:
+        is_grouped = kind == GROUPED
         kernel = WideKernel(
-            tiles, team=team, steps=steps, has_wide_stores=has_wide_stores, is_short=is_short
+            tiles,
+            team=GROUP_TEAM if is_grouped else kind,
+            steps=steps,
+            is_grouped=is_grouped,
+            has_wide_stores=has_wide_stores,
+            is_short=is_short,
         )
         return kernel.kernel("short_tiles" if is_short else "wide_tiles")
 
     # Threads of a team are adjacent along the last axis.
     is_last = all(extent == 1 for extent in x.shape[wide.columns + 1 : -1])
+    shared = [ROWS_A_LANE if read.row != 0 else 1 for read in reads if read.column == 0]
     return WideTiles(
         multiples_by_steps=multiples_by_steps,
         stored_multiples=tuple(dict.fromkeys(stored_multiples)),
@@ -86,7 +96,7 @@ def wide_tiles_of(tiles: Tiles) -> WideTiles | None:
         part_count=tiles.part_count,
         vectors=tuple(dict.fromkeys(read.value for read in (*reads, *stored))),
         work=work,
-        may_share=is_last and any(read.column == 0 for read in reads),
+        shared_vectors=sum(shared) if is_last else 0,
     )
 
 
@@ -109,6 +119,7 @@ class WideKernel(Tiles):
         tiles: The kernel for all sizes.
         team: How many threads share what they read; 1 for none.
         steps: The elements of the sum that a thread takes at a time, 4 or 1.
+        is_grouped: True if they do so through group memory, else across the wave.
         has_wide_stores: True if `WideTiles.stored_multiples` are multiples of 4.
         is_short: True if also each sum is one part, which is one block.
     """
@@ -119,6 +130,7 @@ class WideKernel(Tiles):
         *,
         team: int,
         steps: int,
+        is_grouped: bool = False,
         has_wide_stores: bool = False,
         is_short: bool = False,
     ) -> None:
@@ -131,7 +143,7 @@ class WideKernel(Tiles):
             tiles.column_sum,
         )
         self.team, self.steps, self.has_wide_stores = team, steps, has_wide_stores
-        self.has_parts = not is_short
+        self.is_grouped, self.has_parts = is_grouped, not is_short
         *rows, self.columns = self.size_by_axis
         (self.rows,) = rows or [-1]
         """The axis of rows; -1 for tiles of columns."""
@@ -311,6 +323,8 @@ class WideKernel(Tiles):
         sums: nodes.Var,
     ) -> Stmt:
         """Adds the elements of one part to the sums, block by block."""
+        if steps.has_barriers:
+            return self._over_blocks_in_group(writer, part, steps, totals, sums)
         positions, count = writer.positions, self._step_count
         length = sizes.divide_up(count, self.part_count)
         start, block = times(part, length), c.whole(BLOCK // self.steps)
@@ -324,6 +338,46 @@ class WideKernel(Tiles):
         body = (*map(zeroed, totals), inner, *after)
         return nodes.For(
             variable=first.name, start=positions.expr(start), stop=stop, step=block, body=body
+        )
+
+    def _over_blocks_in_group(
+        self,
+        writer: Writer,
+        part: Position,
+        steps: WideSteps,
+        totals: Sequence[nodes.Var],
+        sums: nodes.Var,
+    ) -> Stmt:
+        """`_over_blocks` by loops whose counts are the same for all threads, which meet in them."""
+        positions, count = writer.positions, self._step_count
+        length = sizes.divide_up(count, self.part_count)
+        first, step, at = (c.variable(name, INT) for name in ("first", "step", "at"))
+        writer.local_types |= {name.name: INT for name in (first, step, at)}
+        in_part = c.apply(ops.ADD, first, step)
+        place = positions.expr(add(times(part, length), positions.of(in_part)))
+        last = positions.expr(constant(sizes.subtract(count, 1)))
+        is_there = c.apply(
+            ops.BIT_AND,
+            c.apply(ops.LT, in_part, positions.size(length)),
+            c.apply(ops.LE, place, last),
+        )
+        inner = nodes.For(
+            variable=step.name,
+            start=c.whole(0),
+            stop=c.whole(BLOCK // self.steps),
+            step=c.whole(1),
+            body=(
+                Assign(name=at.name, value=c.apply(ops.MIN, place, last)),
+                *steps.added(positions.of(at), totals, is_there),
+            ),
+        )
+        after = (summed(sums, k, total) for k, total in enumerate(totals))
+        return nodes.For(
+            variable=first.name,
+            start=c.whole(0),
+            stop=positions.size(length),
+            step=c.whole(BLOCK // self.steps),
+            body=(*map(zeroed, totals), inner, *after),
         )
 
     def _over_steps(

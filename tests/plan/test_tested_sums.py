@@ -38,7 +38,10 @@ def chosen(x: Any, w: Any, mask: Any) -> Any:
 @pytest.mark.gpu
 @pytest.mark.parametrize(
     ("dtype", "kind"),
-    [(np.float64, "all sizes"), *((np.float32, kind) for kind in ("all sizes", "wide", "eight"))],
+    [
+        (np.float64, "all sizes"),
+        *((np.float32, kind) for kind in ("all sizes", "wide", "grouped", "eight")),
+    ],
     indirect=["kind"],
 )
 @pytest.mark.parametrize("shape", SHAPES, ids=str)

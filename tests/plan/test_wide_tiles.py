@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,9 @@ import shaderad as sad
 from shaderad.ir import nodes, ops, walk
 from shaderad.ir.arrays import Graph, Value
 from shaderad.ir.types import DOUBLE, FLOAT, HALF, Type, Vector
-from shaderad.plan.choices import WIDE, PlanChoices
+from shaderad.plan.choices import PlanChoices
 from shaderad.plan.planning import plan
-from shaderad.plan.steps import RunTiles
+from shaderad.plan.steps import GROUPED, WIDE, RunTiles
 from shaderad.rules.arrays import building as b
 from tests.array_check import array
 from tests.launch_shapes import shape_of
@@ -75,8 +76,8 @@ def test_known_extents_decide_without_any_size() -> None:
 
 @pytest.mark.parametrize(
     ("rows", "columns", "lanes", "team"),
-    [(64, 64, 8, 8), (64, 64, 32, 8), (64, 64, 7, 4), (64, 64, 4, 4), (64, 64, 3, WIDE),
-     (64, 64, 1, WIDE), (26, 28, 8, 8), (25, 32, 8, 4), (8, 64, 8, 4), (64, 16, 8, 4),
+    [(64, 64, 8, 8), (64, 64, 32, 8), (64, 64, 7, 4), (64, 64, 4, 4), (64, 64, 3, GROUPED),
+     (64, 64, 1, GROUPED), (26, 28, 8, 8), (25, 32, 8, 4), (8, 64, 8, 4), (64, 16, 8, 4),
      (64, 40, 8, 4), (64, 4, 8, WIDE), (64, 20, 8, WIDE)],
 )  # fmt: skip
 def test_teams_share_loads_where_few_of_their_threads_are_idle(
@@ -86,7 +87,23 @@ def test_teams_share_loads_where_few_of_their_threads_are_idle(
     assert isinstance(step, RunTiles)
     assert step.wide is not None
     sizes = {"n": rows, "k": 8, "m": columns}
-    assert PlanChoices(sizes, shape=shape_of(lanes=lanes)).tiles_kind(step.wide) == team
+    assert PlanChoices(sizes, 1 << 14, shape_of(lanes=lanes)).tiles_kind(step.wide) == team
+
+
+@pytest.mark.parametrize(
+    ("workgroup", "group_bytes", "kind"),
+    [(64, 2048, GROUPED), (64, 2047, WIDE), (128, 4096, GROUPED), (100, 16384, WIDE)],
+)
+def test_teams_share_in_memory_of_a_workgroup_where_they_and_their_loads_fit(
+    workgroup: int, group_bytes: int, kind: int
+) -> None:
+    (step,) = plan(of_product()).steps
+    assert isinstance(step, RunTiles)
+    assert step.wide is not None
+    sizes, shape = {"n": 64, "k": 8, "m": 64}, replace(shape_of(), workgroup=workgroup)
+    assert PlanChoices(sizes, group_bytes, shape).tiles_kind(step.wide) == kind
+    shape = replace(shape, shares_in_groups=False)
+    assert PlanChoices(sizes, group_bytes, shape).tiles_kind(step.wide) == WIDE
 
 
 def test_teams_of_eight_need_a_known_number_of_rows() -> None:

@@ -60,6 +60,7 @@ def graph_arguments() -> list[tuple[str, list[Any]]]:
         ("repeated", [floats(300), floats(300, 1)[:, 0]]),
         ("halved", [floats(5) + 1.0]),
         ("scored", [floats(3000), floats(3000, 1)[:, 0]]),
+        ("layer", [floats(40, 80) - 0.5, floats(80, 32) - 0.5]),
     ]
 
 

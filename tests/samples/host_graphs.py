@@ -42,6 +42,12 @@ def halved(x: sad.Array[float, "n"]):
 
 
 @sad.graph
+def layer(x: sad.Array[float, 40, 80], w: sad.Array[float, 80, 32]):
+    """A product and gradients whose threads share what they load."""
+    return sad.relu(x @ w)
+
+
+@sad.graph
 def swapped(x: sad.Array[float, "n"], y: sad.Array[float, "n"]):
     return y, x
 

@@ -76,7 +76,7 @@ def note_uniforms(entry: EntryScope) -> None:
 
 def group_limit(entry: EntryScope) -> int:
     """`Lowered.group_limit` of the entry point."""
-    if entry.module.variant.is_one_group:
+    if entry.module.variant.is_one_group or entry.module.has_barriers:
         return 0
     shape = entry.module.variant.shape
     sums = _sum_fields(entry) or entry.module.sums_in_groups
@@ -116,8 +116,7 @@ def _write_entry(entry: EntryScope) -> tuple[str, Piece, Piece]:
         start = f"{first_item(entry)} + " if entry.module.variant.is_windowed else ""
         piece.add(f"uint {INDEX} = {start}threadNumber(group, {row});")
         note_whole_group(entry, count)
-        if not entry.module.variant.is_one_group:
-            piece.guarded(f"if ({INDEX} >= {count})", "return;")
+        _end_launch(entry, count)
         write_indices(entry)
         _thread(entry)
     if sums:
@@ -126,6 +125,14 @@ def _write_entry(entry: EntryScope) -> tuple[str, Piece, Piece]:
         piece.add(send_report(entry))
     piece.close()
     return name, entry.tags.piece, piece
+
+
+def _end_launch(entry: EntryScope, count: str) -> None:
+    """Tells threads past the end of the launch that they are."""
+    if entry.module.has_barriers:
+        entry.piece.add(f"isThere = {INDEX} < {count};", f"{INDEX} = min({INDEX}, {count} - 1);")
+    elif not entry.module.variant.is_one_group:
+        entry.piece.guarded(f"if ({INDEX} >= {count})", "return;")
 
 
 def _open_entry_point(module: Module, piece: Piece, name: str) -> None:

@@ -250,7 +250,7 @@ class Arrays:
     @property
     def guard(self) -> str:
         """The prefix of writes that threads past the end of the launch must skip."""
-        return "if (isThere) " if self._module.sums_in_groups else ""
+        return "if (isThere) " if self._module.goes_past_end else ""
 
     def cell_name(self, role: Role, name: str) -> str:
         """The name of the tag of the array's cells, for devices without float atomics."""

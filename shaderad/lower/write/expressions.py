@@ -255,6 +255,10 @@ class ExpressionWriter:
         spelled = self.module.types.spell(e.type)
         return f"watched<{spelled}, Report>({self.text(e.value)}, {site}, {e.kind})"
 
+    def team_lane(self, e: nodes.TeamLane) -> str:
+        text = f"({e.size})"
+        return f"groupTeamLane{text}" if e.is_of_group else self.in_team(f"teamLane{text}")
+
     def in_team(self, text: str) -> str:
         """Notes that threads read what others hold."""
         self.module.features.add("subgroups")
@@ -287,7 +291,7 @@ _PRIMARIES: dict[type[nodes.Expr], Callable[[ExpressionWriter, Any], str]] = {
     nodes.Swizzle: lambda w, e: f"{w.text(e.value, _PRIMARY)}.{e.components}",
     nodes.Element: ExpressionWriter.element,
     nodes.Load: ExpressionWriter.load,
-    nodes.TeamLane: lambda w, e: w.in_team(f"teamLane({e.size})"),
+    nodes.TeamLane: ExpressionWriter.team_lane,
     nodes.OfTeam: lambda w, e: w.in_team(f"ofTeam({w.text(e.value)}, {e.lane}, {e.size})"),
     nodes.TextureCall: ExpressionWriter.filtered,
     nodes.Call: lambda w, e: f"{w.module.function(e.function)}({w.arguments(e.args)})",

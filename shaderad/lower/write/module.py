@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from shaderad.compiler.artifact import Binding
 from shaderad.diagnostics import Span
-from shaderad.ir.nodes import Accumulate, AccumulateGradient, Function, Kernel, Print
+from shaderad.ir.nodes import Accumulate, AccumulateGradient, Barrier, Function, Kernel, Print
 from shaderad.ir.types import Kind, Scalar, Struct, Tuple, Type
 from shaderad.ir.walk import reachable, statements
 from shaderad.lower.bindings import Mode, Role, Site, SiteKind, Variant, Word, WordKind
@@ -213,6 +213,18 @@ class Module:
     def sums_in_groups(self) -> bool:
         """True if groups do, at barriers that all threads must reach."""
         return bool(self.uniform_additions) and not self.variant.adds_in_waves
+
+    @property
+    def goes_past_end(self) -> bool:
+        """True if threads past the end of the launch run along, since all meet at barriers."""
+        return self.sums_in_groups or self.has_barriers
+
+    @property
+    def has_barriers(self) -> bool:
+        """True if the body has barriers, in a dispatch of several workgroups."""
+        if self.variant.is_one_group:
+            return False
+        return any(isinstance(s, Barrier) for s in statements(self.kernel.body))
 
     def zero(self) -> str:
         """A zero that compilers cannot fold, for `atRunTime` and `countAtRunTime`."""

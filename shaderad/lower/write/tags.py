@@ -85,7 +85,7 @@ class Tags:
             "static void record(uint offset, uint word) { report_words[offset].store(word); }",
             f"static uint siteBase() {{ return {base}; }}",
         ]
-        if self._module.sums_in_groups:
+        if self._module.goes_past_end:
             lines.append("override static bool isSilent() { return !isThere; }")
         if self._module.variant.checks:
             lines += [
