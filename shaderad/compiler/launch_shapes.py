@@ -81,7 +81,7 @@ _CHUNKS_OF_THREADS = Cut(longest_whole=2048, chunk_length=512, chunk_limit=4096,
 # No GPU has run the benchmark yet, so these numbers have reasons in place of measurements: 64
 # threads are whole waves on all GPUs, and 1,024 groups of them fill today's; a thread an index
 # lets adjacent threads access adjacent elements; atomic adds of single threads are cheap, and those
-# of one address are not.
+# of one address are not; memory of a workgroup is nearer than buffers.
 _AT_ONCE = LaunchShape(
     is_parallel=True,
     workgroup=64,
@@ -113,7 +113,7 @@ _IN_TURN = LaunchShape(
     rows_of_large_elements=_CHUNKS_OF_THREADS,
     tile_rows=8,  # 4: 0.85 to 1.10; 16: 0.86 to 1.18; SwiftShader 1.28 to 1.32, 0.86 to 0.95
     lane_teams=(8, 4),  # 4 alone: 1.25 to 1.62; none: 2.49 to 3.40
-    shares_in_groups=False,
+    shares_in_groups=False,  # True, without waves: 1.37 to 1.95; SwiftShader 1.26 to 1.42
     enough_threads=2048,  # 8192: 0.98 to 1.16; 1024: 0.92 to 1.01
     stream=32768,  # 8192: 0.98, 1.00; 131072: 0.90, 0.99
     shortest_stream=32,  # 8: 1.04, 1.11; 128: 0.91, 1.63
