@@ -97,4 +97,8 @@ MESSAGES: dict[str, Message] = {
         "`adjacency` of `antialias` has shape {shape}, and `triangles` {of}",
         help="give what `render.adjacency(triangles)` returns, or leave it out",
     ),
+    "SR0821": _shape(
+        "a texture of shape {shape} has more than {limit} texels along an axis",
+        help="float32 coordinates tell no more apart: look up parts of it, or read it by index",
+    ),
 }

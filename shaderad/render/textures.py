@@ -24,6 +24,7 @@ from shaderad.ir import sizes
 from shaderad.ir.types import FLOAT, UINT, Matrix, Struct, is_differentiable, with_scalar
 from shaderad.render.kernels.textures import (
     LEVEL_COUNT,
+    MOST_TEXELS,
     Coding,
     Filter,
     Reader,
@@ -38,6 +39,7 @@ from shaderad.render.kernels.textures import (
 )
 from shaderad.textures.mips import levels_of
 from shaderad.trace.primitives import known_shape, size_array
+from shaderad.trace.traced import tracing
 
 __all__ = ["Texture", "texture"]
 
@@ -149,7 +151,8 @@ def texture(
 
     Raises:
         ShapeError: SR0809 for another filter or wrap, SR0811 for coordinates that do not fit the
-            texels, SR0812 for both a footprint and a level.
+            texels, SR0812 for both a footprint and a level, SR0821 for over 2,097,152 texels along
+            an axis.
         BoundsError: SR0660 for a texture without texels.
 
     Differentiable in the texels, in `uv` (between the centres of texels), `footprint` and `level`.
@@ -189,6 +192,9 @@ class _LookUp:
         if axes != wanted or not (is_texel or element == UINT) or (texture.cube and axes != 3):
             shape = known_shape(self.texels.extents)
             raise error("SR0811", user_span(), shape=shape, element=element, place=place)
+        if not all(tracing().is_less(n, MOST_TEXELS + 1) for n in self.texels.extents):
+            shape = known_shape(self.texels.extents)
+            raise error("SR0821", user_span(), shape=shape, limit=f"{MOST_TEXELS:,}")
         self._place, self._axes = _PLACES[place], axes
         self._coding = Coding.FLOAT
         if element == UINT:

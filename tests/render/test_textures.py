@@ -13,7 +13,7 @@ import pytest
 
 import shaderad as sad
 from shaderad import float2, float3, float4, half3, int2, render
-from shaderad.render.kernels.textures import LEVEL_COUNT
+from shaderad.render.kernels.textures import LEVEL_COUNT, MOST_TEXELS
 from shaderad.textures.mips import levels_of
 
 pytestmark = pytest.mark.gpu
@@ -364,6 +364,30 @@ def test_wrong_arguments_are_named(device: sad.Device) -> None:
         render.texture(render.Texture(texels, cube=True), uv)
     with pytest.raises(sad.ShapeError, match="SR0812"):
         render.texture(texels, uv, level=1.0, footprint=(uv, uv))
+    long = sad.zeros(MOST_TEXELS + 1)
+    for look_up in (render.texture, sad.graph(lambda t, u: render.texture(t, u))):
+        with pytest.raises(sad.ShapeError, match=r"SR0821.*2,097,152"):
+            look_up(long, 0.5)
+
+
+@pytest.mark.parametrize("wrap", ["repeat", "clamp", "mirror", "border"])
+def test_every_texel_of_the_longest_line_is_found(wrap: str, device: sad.Device) -> None:
+    n = MOST_TEXELS
+    texels = np.random.default_rng(0).uniform(size=n).astype(np.float32)
+    k = np.r_[0:9, n // 2 - 9 : n // 2 + 9, n - 9 : n]
+    for filter_ in ("nearest", "linear"):
+        found = render.texture(texels, np.float32((k + 0.5) / n), filter=filter_, wrap=wrap)
+        np.testing.assert_array_equal(found.numpy(), texels[k])
+
+
+@pytest.mark.parametrize(("wrap", "ends"), [("clamp", (2.0, 5.0)), ("border", (0.0, 0.0))])
+def test_far_coordinates_read_what_is_beyond_the_edge(
+    wrap: str, ends: tuple[float, float], device: sad.Device
+) -> None:
+    texels, far = np.float32([2.0, 3.0, 5.0]), np.float32([-np.inf, -1e30, -4.0, 4.0, 1e30, np.inf])
+    for filter_ in ("nearest", "linear"):
+        found = render.texture(texels, far, filter=filter_, wrap=wrap)
+        np.testing.assert_array_equal(found.numpy(), np.repeat(ends, 3))
 
 
 def test_texture_without_texels_is_reported(device: sad.Device) -> None:

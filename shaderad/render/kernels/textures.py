@@ -18,6 +18,12 @@ from shaderad.textures.kernels.cubes import cube_texel, on_cube
 
 LEVEL_COUNT = 14
 """Levels of a mip chain: of 8,192 texels along an edge the last is one. Smaller ones repeat it."""
+MOST_TEXELS = 1 << 21
+"""Along an edge: coordinates in float32 are eighths of texels there."""
+COUNTED = 2.0**23 + 2.0
+"""Floats above 2**23 are the whole numbers, and their words count them."""
+COUNTED_WORD = 0x4B000002
+"""That of `COUNTED`."""
 
 
 class Filter(IntEnum):
@@ -49,6 +55,16 @@ class Taps:
     weights: float2
 
 
+@sad.function
+def position_of(at: float) -> int:
+    """A whole number from -2 to thrice `MOST_TEXELS` as an integer; any other becomes some integer.
+
+    Conversions to integers saturate, which takes as long as a texel's read where threads run in
+    turn.
+    """
+    return sad.bitcast(int, at + COUNTED) - COUNTED_WORD
+
+
 @cache
 def taps_along(choice: Filter, wrap: Wrap) -> Any:
     """The function from a coordinate and a number of texels to the `Taps`."""
@@ -76,11 +92,12 @@ def taps_along(choice: Filter, wrap: Wrap) -> Any:
         if ends:
             at = sad.clamp(at, -1.0, float(n) + 1.0)
         if is_nearest:
-            k = int(sad.floor(at))
+            k = position_of(sad.floor(at))
             is_there = not has_border or (k >= 0 and k < n)
             return Taps(int2(wrapped(k, n), 0), float2(1.0 if is_there else 0.0, 0.0))
         at -= 0.5
-        share, k = sad.frac(at), int(sad.floor(at))
+        low = sad.floor(at)
+        share, k = at - low, position_of(low)
         low_weight, high_weight = 1.0 - share, share
         if has_border:
             low_weight = low_weight if k >= 0 and k < n else 0.0
@@ -200,9 +217,11 @@ def cube_filter(reader: Reader, choice: Filter) -> Any:
         face, point = on_cube(d)
         at = point * float(n.x)
         if is_nearest:
-            return read(texels, start, n, cube_texel(face, int(at.x), int(at.y), n.x))
+            x, y = position_of(sad.floor(at.x)), position_of(sad.floor(at.y))
+            return read(texels, start, n, cube_texel(face, x, y, n.x))
         at -= 0.5
-        low, t = int2(sad.floor(at)), sad.frac(at)
+        first = sad.floor(at)
+        low, t = int2(position_of(first.x), position_of(first.y)), at - first
         # At a corner of the cube three texels meet, and share the weight of the fourth.
         weights = float4((1.0 - t.x) * (1.0 - t.y), t.x * (1.0 - t.y), (1.0 - t.x) * t.y, t.x * t.y)
         is_left, is_above, last = low.x < 0, low.y < 0, n.x - 1
