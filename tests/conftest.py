@@ -1,11 +1,13 @@
 """One opened device a runtime and test module; what cannot be opened here is skipped.
 
-Two tiers: ``pytest`` is what a contributor waits for, ``pytest --all`` is all that CI runs.
+Two tiers: ``pytest`` is what a contributor waits for, ``pytest --all`` is all that CI runs, where
+the second runtime runs every test, but one in four of code that is the same for every runtime.
 """
 
 from __future__ import annotations
 
 import os
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,33 +21,48 @@ from tests.devices import entered
 ROOT = Path(__file__).parent
 ONE_RUNTIME = ("bodies", "frontend", "interpret", "lower", "plan", "rules", "shaders")
 """Folders of tests whose subject is code that is the same for every runtime."""
+AGAIN = 4
+"""Of so many of these tests the second runtime runs one."""
 WHOLE_PROGRAMS = ("benchmarks", "spoiled_builds", "stress")
 """Folders of tests that run whole programs again and again."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--all", action="store_true",
-                     help="slow tests too, and the second runtime for every test")  # fmt: skip
+                     help="slow tests too, and the second runtime")  # fmt: skip
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves what `--all` adds out, unless it is asked for, or tests are named one by one."""
-    if config.getoption("--all") or any("::" in name for name in config.args):
+    """Leaves out what is not asked for, unless tests are named one by one."""
+    if any("::" in name for name in config.args):
         return
     asked = {part for name in config.args for part in Path(name).parts}
-    added = {item: _is_added(item, asked) for item in items}
-    config.hook.pytest_deselected(items=[item for item in items if added[item]])
-    items[:] = [item for item in items if not added[item]]
+    has_all = config.getoption("--all")
+    out = {item: _is_left_out(item) if has_all else _is_added(item, asked) for item in items}
+    config.hook.pytest_deselected(items=[item for item in items if out[item]])
+    items[:] = [item for item in items if not out[item]]
 
 
 def _is_added(item: pytest.Item, asked: set[str]) -> bool:
-    if item.get_closest_marker("slow"):
-        return True
+    """True for what only `--all` runs."""
+    is_whole_program = _folder(item) in WHOLE_PROGRAMS and _folder(item) not in asked
+    return bool(item.get_closest_marker("slow")) or is_whole_program or _is_again(item)
+
+
+def _is_left_out(item: pytest.Item) -> bool:
+    """True for what even `--all` does not run."""
+    return _is_again(item) and zlib.crc32(item.nodeid.encode()) % AGAIN != 0
+
+
+def _is_again(item: pytest.Item) -> bool:
+    """True for a test on the second runtime of code that is the same for every runtime."""
     case = getattr(item, "callspec", None)
     is_second = case is not None and "slangpy" in map(str, case.params.values())
-    folder, *_ = item.path.relative_to(ROOT).parts
-    is_whole_program = folder in WHOLE_PROGRAMS and folder not in asked
-    return is_whole_program or (is_second and folder in ONE_RUNTIME)
+    return is_second and _folder(item) in ONE_RUNTIME
+
+
+def _folder(item: pytest.Item) -> str:
+    return item.path.relative_to(ROOT).parts[0]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

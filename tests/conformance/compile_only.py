@@ -128,13 +128,13 @@ class Compiled:
         return f"{start}; {self.judgements[0].validator}: {said}"
 
 
-def compiled(api: str) -> Compiled:
-    """Compiles the programs of `api`, and asks the validator of its format.
+def compiled(api: str, every: int = 1) -> Compiled:
+    """Compiles each `every`-th program of `api`, and asks the validator of its format.
 
     Raises:
         CompileError: Slang refuses one.
     """
-    programs = programs_of(api)
+    programs = programs_of(api)[::every]
     codes = compile_programs(programs, FORMAT_BY_API[api])
     judge = _cuda_judgements if api == "cuda" else _judgements
     return Compiled(api, programs, judge(programs, codes))
