@@ -162,6 +162,16 @@ def test_halves_are_summed_in_32_bits(device: sad.Device) -> None:
     np.testing.assert_array_equal(total.numpy(), [2560.0])
 
 
+def test_zeros_are_left_out_of_sums_and_nothing_else_is(device: sad.Device) -> None:
+    x = np.float32([0.0, -0.0, 1e-45, 1.0, -0.0, np.nan, np.inf, -np.inf, 0.0, np.inf, 2.0**-126])
+    bins = np.int32([0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5])
+    found = sad.scatter_add(np.zeros(6, np.float32), bins, x).numpy()
+    wanted = np.zeros(6, np.float32)
+    with np.errstate(invalid="ignore"):
+        np.add.at(wanted, bins, x)
+    np.testing.assert_array_equal(found, wanted)
+
+
 @pytest.mark.parametrize("dtype", [half2, double2], ids=["half2", "double2"])
 def test_vectors_are_summed(device: sad.Device, dtype: Any) -> None:
     x = sad.array(X[:6].reshape(3, 2), dtype)

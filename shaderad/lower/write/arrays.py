@@ -234,11 +234,13 @@ class Arrays:
         return self.slang_type(role, name) in (SlangBuffer.FLOATS, SlangBuffer.WORDS)
 
     def add_text(self, role: Role, name: str) -> str:
-        """The statement that adds `value` at `offset`."""
+        """The statement that adds `value` at `offset`, unless it is 0."""
+        guard = "isThere && " if self._module.goes_past_end else ""
+        start = f"if ({guard}changesSum(value))"
         if self.slang_type(role, name) == SlangBuffer.FLOATS:
-            return f"{self.guard}{self.words(role, name)}.add(value);"
+            return f"{start} {self.words(role, name)}.add(value);"
         how = "Exchange" if self._module.variant.atomics == "exchange" else "CompareExchange"
-        return f"{self.guard}addBy{how}<{self.cell_name(role, name)}>(offset, value);"
+        return f"{start} addBy{how}<{self.cell_name(role, name)}>(offset, value);"
 
     def write_text(self, role: Role, name: str, bits: str) -> str:
         """The statement that stores a word at `offset`; words of arenas may be atomic."""
