@@ -140,15 +140,12 @@ class Contest:
     change: Callable[[LaunchShape, Any], LaunchShape]
     others: tuple[Any, ...]
     programs: dict[str, Program]
+    has_waves: bool = True
+    """False for a number of devices without waves: all sides go without."""
 
 
 def field(name: str) -> Callable[[LaunchShape, Any], LaunchShape]:
     return lambda row, value: replace(row, **{name: value})
-
-
-def without_teams(name: str) -> Callable[[LaunchShape, Any], LaunchShape]:
-    """For devices without waves."""
-    return lambda row, value: replace(row, lane_teams=(), **{name: value})
 
 
 def cut(name: str) -> Callable[[LaunchShape, Any], LaunchShape]:
@@ -194,7 +191,9 @@ CONTESTS = {
     "rows.is_together": Contest(cut("is_together"), (False, True), LONG_ROWS),
     "tile_rows": Contest(field("tile_rows"), (4, 8, 16), PRODUCTS),
     "lane_teams": Contest(field("lane_teams"), ((), (4,), (8, 4)), PRODUCTS),
-    "shares_in_groups": Contest(without_teams("shares_in_groups"), (False, True), PRODUCTS),
+    "shares_in_groups": Contest(
+        field("shares_in_groups"), (False, True), PRODUCTS, has_waves=False
+    ),
     "enough_threads": Contest(field("enough_threads"), (1024, 2048, 4096, 8192, 32768), PRODUCTS),
     "stream": Contest(field("stream"), (8192, 32768, 131072), COLUMNS),
     "shortest_stream": Contest(field("shortest_stream"), (8, 32, 128), COLUMNS),
@@ -207,7 +206,11 @@ CONTESTS = {
 def rows_changed(contest: Contest, value: Any) -> Iterator[None]:
     """All rows of the table with another number."""
     before = dict(launch_shapes.TABLE)
-    launch_shapes.TABLE.update({k: contest.change(row, value) for k, row in before.items()})
+    for kind, row in before.items():
+        changed = contest.change(row, value)
+        launch_shapes.TABLE[kind] = (
+            changed if contest.has_waves else replace(changed, lane_teams=())
+        )
     try:
         yield
     finally:

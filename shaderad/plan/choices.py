@@ -177,9 +177,9 @@ class PlanChoices:
         if not wide.shared_vectors:
             return WIDE
         teams = self.shape.lane_teams
-        if teams or not self._may_share_in_group(wide):
-            return next((team for team in teams if self._is_full(wide, team)), WIDE)
-        return GROUPED
+        if not teams and self._may_share_in_group(wide):
+            return GROUPED
+        return next((team for team in teams if self._is_full(wide, team)), WIDE)
 
     def _may_share_in_group(self, wide: WideTiles) -> bool:
         """True if a workgroup has full teams, and memory for what they share."""

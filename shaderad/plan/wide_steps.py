@@ -282,9 +282,8 @@ class WideSteps:
                 name = self._shared[read.name].name
                 vector = nodes.Load(type=vector.type, buffer=name, indices=(at,))
             element = vector if self._is_single(read) else c.component(vector, position)
-            if self.has_barriers:
-                return element
-            return nodes.OfTeam(type=FLOAT, value=element, lane=lane, size=team)
+            of_wave = nodes.OfTeam(type=FLOAT, value=element, lane=lane, size=team)
+            return element if self.has_barriers else of_wave
         if self._is_single(read):
             return self._loaded[read.name, own, 0]
         if read.is_along_sum:

@@ -323,45 +323,48 @@ class WideKernel(Tiles):
         sums: nodes.Var,
     ) -> Stmt:
         """Adds the elements of one part to the sums, block by block."""
-        if steps.has_barriers:
-            return self._over_blocks_in_group(writer, part, steps, totals, sums)
         positions, count = writer.positions, self._step_count
         length = sizes.divide_up(count, self.part_count)
-        start, block = times(part, length), c.whole(BLOCK // self.steps)
-        end = positions.expr(add(start, constant(length)))
-        stop = c.apply(ops.MIN, end, positions.size(count))
+        begin, block = times(part, length), c.whole(BLOCK // self.steps)
         first = c.variable("first", INT)
         writer.local_types[first.name] = first.type
-        last = c.apply(ops.MIN, c.apply(ops.ADD, first, block), stop)
-        inner = self._over_steps(writer, steps, totals, first, last)
+        if steps.has_barriers:
+            start, stop = c.whole(0), positions.size(length)
+            inner = self._over_steps_in_group(writer, steps, totals, begin, first)
+        else:
+            end = positions.expr(add(begin, constant(length)))
+            start, stop = positions.expr(begin), c.apply(ops.MIN, end, positions.size(count))
+            last = c.apply(ops.MIN, c.apply(ops.ADD, first, block), stop)
+            inner = self._over_steps(writer, steps, totals, first, last)
         after = (summed(sums, k, total) for k, total in enumerate(totals))
         body = (*map(zeroed, totals), inner, *after)
-        return nodes.For(
-            variable=first.name, start=positions.expr(start), stop=stop, step=block, body=body
-        )
+        return nodes.For(variable=first.name, start=start, stop=stop, step=block, body=body)
 
-    def _over_blocks_in_group(
+    def _over_steps_in_group(
         self,
         writer: Writer,
-        part: Position,
         steps: WideSteps,
         totals: Sequence[nodes.Var],
-        sums: nodes.Var,
+        begin: Position,
+        first: nodes.Var,
     ) -> Stmt:
-        """`_over_blocks` by loops whose counts are the same for all threads, which meet in them."""
+        """Adds the block from `first` on in the part that begins at `begin`.
+
+        The counts of its loop and of that around it are the same for all threads, which meet here.
+        """
         positions, count = writer.positions, self._step_count
         length = sizes.divide_up(count, self.part_count)
-        first, step, at = (c.variable(name, INT) for name in ("first", "step", "at"))
-        writer.local_types |= {name.name: INT for name in (first, step, at)}
+        step, at = (c.variable(name, INT) for name in ("step", "at"))
+        writer.local_types |= {name.name: INT for name in (step, at)}
         in_part = c.apply(ops.ADD, first, step)
-        place = positions.expr(add(times(part, length), positions.of(in_part)))
+        place = positions.expr(add(begin, positions.of(in_part)))
         last = positions.expr(constant(sizes.subtract(count, 1)))
         is_there = c.apply(
             ops.BIT_AND,
             c.apply(ops.LT, in_part, positions.size(length)),
             c.apply(ops.LE, place, last),
         )
-        inner = nodes.For(
+        return nodes.For(
             variable=step.name,
             start=c.whole(0),
             stop=c.whole(BLOCK // self.steps),
@@ -370,14 +373,6 @@ class WideKernel(Tiles):
                 Assign(name=at.name, value=c.apply(ops.MIN, place, last)),
                 *steps.added(positions.of(at), totals, is_there),
             ),
-        )
-        after = (summed(sums, k, total) for k, total in enumerate(totals))
-        return nodes.For(
-            variable=first.name,
-            start=c.whole(0),
-            stop=positions.size(length),
-            step=c.whole(BLOCK // self.steps),
-            body=(*map(zeroed, totals), inner, *after),
         )
 
     def _over_steps(

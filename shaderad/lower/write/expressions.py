@@ -256,8 +256,9 @@ class ExpressionWriter:
         return f"watched<{spelled}, Report>({self.text(e.value)}, {site}, {e.kind})"
 
     def team_lane(self, e: nodes.TeamLane) -> str:
-        text = f"({e.size})"
-        return f"groupTeamLane{text}" if e.is_of_group else self.in_team(f"teamLane{text}")
+        if e.is_of_group:
+            return f"groupTeamLane({e.size})"
+        return self.in_team(f"teamLane({e.size})")
 
     def in_team(self, text: str) -> str:
         """Notes that threads read what others hold."""

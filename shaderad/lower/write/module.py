@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 from shaderad.compiler.artifact import Binding
 from shaderad.diagnostics import Span
@@ -219,7 +220,7 @@ class Module:
         """True if threads past the end of the launch run along, since all meet at barriers."""
         return self.sums_in_groups or self.has_barriers
 
-    @property
+    @cached_property
     def has_barriers(self) -> bool:
         """True if the body has barriers, in a dispatch of several workgroups."""
         if self.variant.is_one_group:
