@@ -21,23 +21,23 @@ needed = pytest.mark.skipif(
 )
 
 
-def check_passes(tests: tuple[Path, ...], cache: Path, which: str = "") -> None:
+def check_passes(tests: tuple[Path, ...], which: str = "") -> None:
     """Runs `tests` on wgpu over SwiftShader, and requires that they pass.
 
     `which` is more of pytest's ``-k``.
     """
     ask = "import shaderad; print(shaderad.open_device('wgpu').capabilities)"
-    capabilities = _python(cache, "-c", ask)
+    capabilities = _python("-c", ask)
     assert "SwiftShader" in capabilities
     assert "atomics='exchange'" in capabilities
     chosen = ("-k", f"wgpu {which}", "-m", "not swiftshader", "-p", "no:cacheprovider")
-    assert " passed" in _python(cache, "-m", "pytest", "-q", *chosen, *tests)
+    assert " passed" in _python("-m", "pytest", "-q", *chosen, *tests)
 
 
-def _python(cache: Path, *arguments: str | Path) -> str:
+def _python(*arguments: str | Path) -> str:
     finished = subprocess.run(
         [sys.executable, *arguments],
-        env={**os.environ, "VK_DRIVER_FILES": str(DRIVER), "SHADERAD_CACHE": str(cache)},
+        env={**os.environ, "VK_DRIVER_FILES": str(DRIVER)},
         cwd=Path(__file__).parents[1],
         capture_output=True,
         text=True,

@@ -7,8 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.bundle.conftest import GRAPHS, SOURCE
 from tests.bundle.test_manifest import contents
 
@@ -20,17 +18,12 @@ shaderad.build({source!r}, {out!r}, targets="spirv,wgsl,hlsl", jvp=True{options}
 """
 
 
-@pytest.fixture(scope="module")
-def caches(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("caches")
-
-
 class Place:
     """A folder with the same two files in it, and what differs between machines."""
 
-    def __init__(self, folder: Path, caches: Path) -> None:
+    def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True)
-        self.folder, self._caches = folder, caches
+        self.folder = folder
         for path in (SOURCE, GRAPHS):
             (folder / path.name).write_bytes(path.read_bytes())
 
@@ -42,23 +35,20 @@ class Place:
         source: str = "",
         first: str = "",
         options: str = "",
-        cache: str = "kept",
         **environment: str,
     ) -> dict[str, bytes]:
         """What a process of its own builds of `name`."""
         out = self.folder / "out"
         script = SCRIPT.format(first=first, source=source or name, out=str(out), options=options)
-        variables = {**os.environ, "SHADERAD_CACHE": str(self._caches / cache), **environment}
+        variables = {**os.environ, **environment}
         command = [sys.executable, "-c", script]
         subprocess.run(command, cwd=self.folder / cwd, env=variables, check=True, timeout=300)
         return contents(out)
 
 
-def test_bytes_depend_on_no_place_seed_order_cache_or_validator(
-    tmp_path: Path, caches: Path
-) -> None:
-    here = Place(tmp_path / "a", caches)
-    there = Place(tmp_path / "deep" / "er" / "other name", caches)
+def test_bytes_depend_on_no_place_seed_order_cache_or_validator(tmp_path: Path) -> None:
+    here = Place(tmp_path / "a")
+    there = Place(tmp_path / "deep" / "er" / "other name")
     name = "graphs.py:calls_a_kernel"
     wanted = here.built(name, PYTHONHASHSEED="0")
     assert len(wanted) > 20
@@ -67,7 +57,7 @@ def test_bytes_depend_on_no_place_seed_order_cache_or_validator(
         cwd="..",
         source=f"{there.folder}/{name}",
         first="import shaderad.execute.graphs, shaderad.lower.kernels, numpy",
-        cache="other",
+        SHADERAD_CACHE=str(tmp_path / "cache"),
         PYTHONHASHSEED="4711",
         LC_ALL="C",
         TZ="Asia/Tokyo",
@@ -81,8 +71,8 @@ def test_bytes_depend_on_no_place_seed_order_cache_or_validator(
     assert alone == wanted
 
 
-def test_bytes_depend_on_no_other_entry_that_was_built_before(tmp_path: Path, caches: Path) -> None:
-    here = Place(tmp_path / "a", caches)
+def test_bytes_depend_on_no_other_entry_that_was_built_before(tmp_path: Path) -> None:
+    here = Place(tmp_path / "a")
     wanted = here.built("kernels.py:splat")
     first = f"import shaderad; shaderad.build('kernels.py:shuffle', {str(tmp_path / 'b')!r})"
-    assert here.built("kernels.py:splat", first=first, cache="third") == wanted
+    assert here.built("kernels.py:splat", first=first) == wanted

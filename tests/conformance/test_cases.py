@@ -25,6 +25,7 @@ def test_jvp(name: str, device: sad.Device) -> None:
     checks.check_jvp(name, device)
 
 
+@pytest.mark.sample(4)  # Its rows are pullbacks and its columns pushforwards, as tested above.
 @pytest.mark.parametrize("mode", ["reverse", "forward"])
 @pytest.mark.parametrize("name", checks.programs_with("jacobian"))
 def test_jacobian(name: str, mode: str, device: sad.Device) -> None:

@@ -50,53 +50,87 @@ neighbours, differences and sums of cotangents.
 """
 
 
+GROUPS = {
+    names[0]: names for names in (tuple(FUNCTIONS)[start::4] for start in range(4))
+}  # fmt: skip
+"""Functions that one graph computes, each of an array of its own: a program costs more than a
+function in it."""
+by_group = pytest.mark.parametrize("names", GROUPS.values(), ids=GROUPS)
+by_dtype = pytest.mark.parametrize("dtype", PRECISION, ids=["half", "float", "double"])
+
+
+def together(names: tuple[str, ...]) -> Callable[..., Any]:
+    """The results of all functions, one argument for each."""
+    return lambda *xs: tuple(FUNCTIONS[name](x) for name, x in zip(names, xs, strict=True))
+
+
 def skip_without(dtype: Any, device: sad.Device) -> None:
     wanted = {sad.half: "half", sad.double: "double"}.get(dtype)
     if wanted and wanted not in device.capabilities.features:
         pytest.skip(f"no {wanted}")
 
 
-@pytest.mark.gpu
-@pytest.mark.parametrize("dtype", PRECISION, ids=["half", "float", "double"])
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_functions_on_devices_are_those_of_float64(
-    name: str, dtype: Any, device: sad.Device
-) -> None:
-    skip_without(dtype, device)
-    function = FUNCTIONS[name]
+def check_against_float64(form: Callable[..., Any], names: tuple[str, ...], dtype: Any) -> None:
+    """Holds results and pullbacks of `form`, the functions `names`, against NumPy."""
     x = sad.array(X, dtype=dtype)
     data = x.numpy().astype(float)
     # Numbers of a formula are doubles beside doubles.
     reference = sad.double if dtype == sad.double else float
-    expected = run(function, data, dtype=reference)
-    y_bar = sad.array(np.random.default_rng(1).normal(size=expected.shape), dtype=dtype)
-    x_bar = gradient(function, data, y_bar.numpy().astype(float), reference)
+    results, pullback = sad.vjp(form, *[x] * len(names))
+    expected = [run(FUNCTIONS[name], data, dtype=reference) for name in names]
+    draw = np.random.default_rng(1).normal
+    bars = [sad.array(draw(size=result.shape), dtype=dtype) for result in expected]
     near = {"rtol": PRECISION[dtype], "atol": PRECISION[dtype]}
-    for form in (function, sad.graph(function)):
-        found, pullback = sad.vjp(form, x)
-        assert found.dtype == dtype
-        np.testing.assert_allclose(found.numpy(), expected, **near)
-        np.testing.assert_allclose(pullback(y_bar)[0].numpy(), x_bar, **near)
+    for name, result, x_bar, wanted, bar in zip(
+        names, results, pullback(tuple(bars)), expected, bars, strict=True
+    ):
+        assert result.dtype == dtype
+        np.testing.assert_allclose(result.numpy(), wanted, **near, err_msg=name)
+        slope = gradient(FUNCTIONS[name], data, bar.numpy().astype(float), reference)
+        np.testing.assert_allclose(x_bar.numpy(), slope, **near, err_msg=name)
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("dtype", PRECISION, ids=["half", "float", "double"])
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_functions_pass_gradcheck(name: str, dtype: Any, device: sad.Device) -> None:
+@by_dtype
+@by_group
+def test_functions_in_a_graph_are_those_of_float64(
+    names: tuple[str, ...], dtype: Any, device: sad.Device
+) -> None:
     skip_without(dtype, device)
-    report = sad.gradcheck(FUNCTIONS[name], sad.array(X, dtype=dtype))
-    assert report.arguments[0].comparisons >= X.size
+    check_against_float64(sad.graph(together(names)), names, dtype)
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_functions_nest(name: str, device: sad.Device) -> None:
-    function = FUNCTIONS[name]
+@by_group
+def test_functions_that_run_at_once_are_those_of_float64(
+    names: tuple[str, ...], device: sad.Device
+) -> None:
+    check_against_float64(together(names), names, float)
 
-    def loss(x: sad.Array) -> sad.Array:
-        return sad.sum(function(x * x) ** 2.0)
 
-    v = np.random.default_rng(2).normal(size=X.shape)
-    _, product = sad.jvp(sad.grad(loss), (sad.array(X),), (sad.array(v),))
-    found = sad.hvp(loss, (sad.array(X),), (sad.array(v),))
-    np.testing.assert_allclose(product.numpy(), found.numpy(), rtol=1e-3, atol=1e-3)
+@pytest.mark.gpu
+@by_dtype
+@by_group
+def test_functions_pass_gradcheck(names: tuple[str, ...], dtype: Any, device: sad.Device) -> None:
+    skip_without(dtype, device)
+    xs = [sad.array(X, dtype=dtype)] * len(names)
+    report = sad.gradcheck(sad.graph(together(names)), *xs)
+    assert [row.comparisons >= X.size for row in report.arguments] == [True] * len(names)
+
+
+@pytest.mark.gpu
+@by_group
+def test_functions_nest(names: tuple[str, ...], device: sad.Device) -> None:
+    @sad.graph
+    def loss(*xs: sad.Array) -> Any:
+        squares = [x * x for x in xs]
+        return sum((sad.sum(y**2.0) for y in together(names)(*squares)), 0.0)
+
+    draw = np.random.default_rng(2).normal
+    xs, tangents = ([sad.array(value) for _ in names] for value in (X, draw(size=X.shape)))
+    _, products = sad.jvp(sad.grad(loss, tuple(range(len(names)))), xs, tangents)
+    by_hvp = sad.hvp(loss, xs, tangents)
+    for name, product, hessian_row in zip(names, products, by_hvp, strict=True):
+        np.testing.assert_allclose(
+            product.numpy(), hessian_row.numpy(), rtol=1e-3, atol=1e-3, err_msg=name
+        )

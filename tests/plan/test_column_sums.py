@@ -80,6 +80,7 @@ def near(found: Any, exact: Any, count: int) -> None:
 
 
 @pytest.mark.gpu
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("kind", ["all sizes", "wide", "grouped", "eight"], indirect=True)
 @pytest.mark.usefixtures("kind")
@@ -115,6 +116,7 @@ def test_sums_of_other_numbers(dtype: Any, tolerance: float, device: sad.Device)
 
 
 @pytest.mark.gpu
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("widths", [(8, 32, 16, 4), (5, 17, 3)])
 @pytest.mark.parametrize("kind", ["all sizes", "wide", "grouped", "eight"], indirect=True)
 @pytest.mark.usefixtures("kind")

@@ -36,6 +36,7 @@ def chosen(x: Any, w: Any, mask: Any) -> Any:
 
 
 @pytest.mark.gpu
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("dtype", "kind"),
     [

@@ -12,6 +12,6 @@ from tests import swiftshader
 @pytest.mark.slow
 @pytest.mark.swiftshader
 @swiftshader.needed
-def test_a_driver_without_float_atomics_has_gradients_by_texels(tmp_path: Path) -> None:
+def test_a_driver_without_float_atomics_has_gradients_by_texels() -> None:
     which = "and (all_threads or given_levels or struct_of)"
-    swiftshader.check_passes((Path(__file__).parent / "test_kernels.py",), tmp_path, which)
+    swiftshader.check_passes((Path(__file__).parent / "test_kernels.py",), which)
