@@ -230,7 +230,7 @@ class Array(ArrayOperators):
     def check_readable(self, what: str) -> None:
         """Raises SR0450 while a transform traces this array."""
         if self.trace is not None and self.trace.is_open:
-            raise error("SR0450", what=what)
+            raise error("SR0450", what=f"{what} of an array")
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         self.check_readable("conversion to NumPy")

@@ -57,7 +57,7 @@ def element_type(dtype: Any) -> types.Type:
 def _of_numpy(dtype: Any) -> types.Type | None:
     try:
         return _BY_NUMPY.get(np.dtype(dtype))
-    except TypeError:
+    except (TypeError, ValueError):
         return None
 
 

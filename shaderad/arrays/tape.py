@@ -15,6 +15,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
 from shaderad.diagnostics import error
+from shaderad.diagnostics.call_errors import fitting_call
 from shaderad.ir import types
 
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ def taped(function: Callable[P, R], *args: P.args, **keywords: P.kwargs) -> R:
     # A context of its own ends with the call, so that no interrupt can leave it entered.
     context = copy_context()
     context.run(_open.set, True)
-    return context.run(function, *args, **keywords)
+    return context.run(fitting_call, function, *args, **keywords)
 
 
 def trace_of(arrays: Iterable[Array]) -> Trace | None:

@@ -16,6 +16,7 @@ from shaderad.device.lines import user_span
 from shaderad.diagnostics import Error, Span, error
 from shaderad.ir import sizes
 from shaderad.ir.sizes import Shape, Size
+from shaderad.language.intrinsics import is_device_array
 from shaderad.runtime.buffers import ELEMENT_COUNT_LIMIT
 
 _Binary = Callable[[Any, Any], Any]
@@ -104,6 +105,17 @@ def outside_limits(span: Span | None, name: str, extent: Any, *, is_negative: bo
     return error("SR0371", span, name=name, found=extent, limit=ELEMENT_COUNT_LIMIT, help=help_)
 
 
+def no_whole_number(span: Span | None, name: str, found: object) -> Error:
+    """SR0370: a size, count or shift that is something else."""
+    help_ = "write an int or a tuple of ints; `int(x)` converts"
+    if is_device_array(found):
+        help_ = (
+            "a size is known before a graph runs: write `int(x)` outside of traced functions; "
+            "inside of one, use sizes such as `x.shape[0]`, or a fixed size and a mask"
+        )
+    return error("SR0370", span, name=name, found=repr(found), help=help_)
+
+
 def size_of(value: Any, name: str) -> Size:
     """The size that `value` stands for, which may not be negative.
 
@@ -112,7 +124,7 @@ def size_of(value: Any, name: str) -> Size:
     """
     size = size_or_none(value)
     if size is None:
-        raise error("SR0370", user_span(), name=name, found=repr(value))
+        raise no_whole_number(user_span(), name, value)
     if isinstance(size, int) and not 0 <= size <= ELEMENT_COUNT_LIMIT:
         raise outside_limits(user_span(), name, value, is_negative=size < 0)
     return size
@@ -136,7 +148,7 @@ def normalised_shape(extents: Any, name: str) -> tuple[int, ...]:
         except TypeError:
             extent = None
         if extent is None or isinstance(item, bool):
-            raise error("SR0370", name=name, found=repr(item))
+            raise no_whole_number(None, name, item)
         shape.append(extent)
     total = 1
     for extent in shape:

@@ -43,7 +43,7 @@ MESSAGES: dict[str, Message] = {
         help="read it at the thread's own index only, or pass `float` elements",
     ),
     "SR0450": _derivative(
-        "{what} of an array while a derivative is being taken through it",
+        "{what} while a derivative is being taken through it",
         note="a value that leaves the device carries no derivative",
         help="compute with the array itself, return it, or pass it as an argument of its own",
     ),

@@ -12,6 +12,7 @@ from typing import Any
 
 __all__ = [
     "BoundsError",
+    "CallError",
     "CompileError",
     "DerivativeError",
     "DeviceError",
@@ -66,6 +67,10 @@ class Error(Exception):
         """A copy of the error with more lines of note."""
         return self._changed(note="\n".join(filter(None, (self.note, *lines))))
 
+    def helped(self, line: str) -> Error:
+        """A copy of the error with another line of help."""
+        return self._changed(help=line)
+
     def _changed(self, **parts: Any) -> Error:
         return type(self)(self.code, self.message, **(self._parts | parts))
 
@@ -84,6 +89,10 @@ class LanguageError(Error):
 
 class UnknownNameError(LanguageError, AttributeError):
     """`shaderad` has no such name; an AttributeError, so that `hasattr` and `getattr` work."""
+
+
+class CallError(LanguageError, TypeError):
+    """A call with arguments that the function does not have; a TypeError, as in Python."""
 
 
 class ShapeError(Error):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from shaderad.diagnostics.errors import LanguageError, Message, UnknownNameError
+from shaderad.diagnostics.errors import CallError, LanguageError, Message, UnknownNameError
 
 _language = partial(Message, LanguageError)
+_call = partial(Message, CallError)
 _unknown_name = partial(Message, UnknownNameError)
 
 MESSAGES: dict[str, Message] = {
@@ -24,7 +25,7 @@ MESSAGES: dict[str, Message] = {
     "SR0103": _language(
         "kernels, functions and structs are made from `def` and `class`",
         label="found {found}",
-        help="write a `def` with annotated parameters",
+        help="write a `def` with annotated parameters, and pass it what it needs",
     ),
     "SR0106": _language(
         "`{name}` nests deeper than Python's stack can follow",
@@ -173,6 +174,30 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0229": _unknown_name("`shaderad` has no `{name}`", help="{remedy}"),
     "SR0290": _unknown_name("an array of `{element}` has no attribute `{name}`", help="{remedy}"),
+    "SR0291": _call(
+        "`{name}` takes {wanted}, found {found}",
+        label="its parameters are ({form})",
+        help="{help}",
+    ),
+    "SR0292": _call(
+        "`{name}` has no argument `{keyword}`",
+        label="its parameters are ({form})",
+        help="{help}",
+    ),
+    "SR0293": _call(
+        "a call of `{name}` lacks {missing}",
+        label="its parameters are ({form})",
+        help="pass every parameter that has no default",
+    ),
+    "SR0294": _call(
+        "`{parameter}` is given twice in a call of `{name}`",
+        label="its parameters are ({form})",
+        help="pass it by position or by name",
+    ),
+    "SR0295": _call(
+        "{found} stands where a function is expected",
+        help="pass the function itself: `f`, not `f(x)`",
+    ),
     "SR0230": _language(
         "`sad.{name}` works inside kernels only",
         help="call it in a `@sad.kernel` or `@sad.function`",

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import FunctionType, TracebackType
 from typing import ParamSpec, TypeVar
 
+from shaderad.diagnostics.call_errors import call_error
 from shaderad.diagnostics.errors import Error
 
 PACKAGE = str(Path(__file__).resolve().parents[1]) + os.sep
@@ -29,12 +30,22 @@ C = TypeVar("C", bound=type)
 
 
 def api_boundary(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorates a public function: an `Error` leaves it with the frames of users only."""
+    """Decorates a public function: an `Error` leaves it with the frames of users only.
+
+    A call that does not fit the parameters raises a `CallError`, not Python's own TypeError.
+    """
 
     @functools.wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            return function(*args, **kwargs)
+            # Not by `fitting_call`: some functions count the frames up to their caller.
+            try:
+                return function(*args, **kwargs)
+            except TypeError as failure:
+                misfit = call_error(failure, function, args, kwargs)
+                if misfit is None:
+                    raise
+                raise misfit from None
         except Error as failure:
             failure.__traceback__ = folded(failure.__traceback__)
             # A bare `raise` adds no frame, so the next frame is the caller's.

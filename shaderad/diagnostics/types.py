@@ -174,7 +174,7 @@ MESSAGES: dict[str, Message] = {
     "SR0370": _shape(
         "`{name}` takes whole numbers",
         label="found {found}",
-        help="write an int or a tuple of ints; `int(x)` converts",
+        help="{help}",
     ),
     "SR0371": _shape(
         "every extent of `{name}`, and their product, must be between 0 and {limit}",
@@ -297,7 +297,7 @@ MESSAGES: dict[str, Message] = {
         "`sad.fori_loop(n, body, init)`",
     ),
     "SR0321": _language(
-        "{what} of an array inside of a function that is being traced",
+        "{what} inside of a function that is being traced",
         note="its values are known only when the graph runs",
         help="choose with `sad.where(condition, a, b)`, repeat with `sad.while_loop` or "
         "`sad.fori_loop`, or return the array and read it outside",

@@ -14,6 +14,7 @@ from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array
 from shaderad.arrays.tape import When, trace_of
 from shaderad.device.devices import Device
+from shaderad.diagnostics.call_errors import fitting_call
 from shaderad.differentiate.forms import accumulated, check_keywords, cotangents_of, tangents_of
 from shaderad.execute.bindable_graphs import BoundGraph
 from shaderad.execute.call import device_of
@@ -254,7 +255,7 @@ def bound_once(
     form = Form(tuple(ArrayType(x.element, x.shape) for x in arguments.arrays), {})
 
     def called(*arrays: Array) -> Any:
-        return function(*arguments.filled(arrays), **keywords)
+        return fitting_call(function, *arguments.filled(arrays), **keywords)
 
     variant = traced_variant(called, form)
     variant = replace(variant, graph=shared_graph(variant.graph))

@@ -17,6 +17,7 @@ from shaderad.arrays.arrays import Array
 from shaderad.device.devices import Device
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import Span, error
+from shaderad.diagnostics.call_errors import bound_arguments, fitting_call
 from shaderad.diagnostics.notebook import ShownText
 from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.execute.bindable_graphs import BindableGraph
@@ -128,7 +129,7 @@ class GraphFunction(BindableGraph):
     @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if current_trace() is not None:
-            return self.python(*args, **kwargs)
+            return fitting_call(self.python, *args, **kwargs)
         bound = self.bound(args, kwargs)
         sizes = bound.form.size_by_name
         variant = bound.traced.variant
@@ -194,6 +195,7 @@ class GraphFunction(BindableGraph):
         """The function at these arguments, traced if it was not before.
 
         Raises:
+            CallError: SR0291 to SR0294 for arguments that the function has no parameters for.
             ShapeError: SR0345 to SR0347, where an argument is not what its annotation says.
         """
         call = self._latest_call
@@ -222,7 +224,7 @@ class GraphFunction(BindableGraph):
         return LatestCall(bound.traced, bound.form, skeleton, positional, forms, ref(bound.device))
 
     def _bound(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> TracedCall:
-        given = self._signature.bind(*args, **kwargs)
+        given = bound_arguments(self.python, self._signature, args, kwargs)
         given.apply_defaults()
         values = tuple(given.arguments.values())
         device = device_of(None, trees.leaves(values))

@@ -11,8 +11,12 @@ import warnings
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar, cast
 
+from shaderad.arrays.arrays import Array
+from shaderad.diagnostics import Error
 from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.functions.run_operator import run_operator
+from shaderad.runtime import buffers
+from shaderad.trace.traced import OPERAND
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -26,8 +30,9 @@ def array_function(function: Callable[P, R]) -> Callable[P, R]:
 
     Inside of a trace a call adds nodes to the graph; outside, a graph of them runs at once.
     """
-    names = inspect.signature(function).parameters
-    takes_sizes = {key for pair in enumerate(names) for key in pair if pair[1] in _SIZES}
+    signature = inspect.signature(function)
+    names = enumerate(signature.parameters)
+    takes_sizes = {key for pair in names for key in pair if pair[1] in _SIZES}
 
     def argument(key: int | str, given: Any) -> Any:
         if key in takes_sizes and isinstance(given, list):
@@ -41,11 +46,34 @@ def array_function(function: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(function)
     def called(*args: P.args, **keywords: P.kwargs) -> R:
         positional = tuple(argument(k, x) for k, x in enumerate(args))
-        if not keywords:
-            return run_operator(function, *positional)
-        return run_operator(trace, positional, {k: argument(k, x) for k, x in keywords.items()})
+        try:
+            if not keywords:
+                return run_operator(function, *positional)
+            return run_operator(trace, positional, {k: argument(k, x) for k, x in keywords.items()})
+        except Error as failure:
+            named = _by_parameter(failure, signature, args, keywords)
+            if named is None:
+                raise
+            raise named from None
 
     return called
+
+
+def _by_parameter(
+    failure: Error, signature: inspect.Signature, args: Any, keywords: Any
+) -> Error | None:
+    """The error that names the parameter of what cannot be read; `None` where it is not known."""
+    if f"`{OPERAND}`" not in failure.message:
+        return None
+    for name, value in signature.bind(*args, **keywords).arguments.items():
+        if isinstance(value, Array):
+            continue
+        try:
+            buffers.as_numpy(value, name)
+        except Error as refused:
+            if (refused.code, refused.label) == (failure.code, failure.label):
+                return refused
+    return None
 
 
 def warn_deprecated(call: str, instead: str) -> None:

@@ -168,7 +168,7 @@ def _pairs(axes: Any, left: int, right: int) -> tuple[list[int], list[int]]:
             raise _misfit(axes, f"the arrays have {left} and {right} axes")
         return list(range(left - count, left)), list(range(count))
     if not isinstance(axes, tuple | list) or len(pair := cast("Sequence[Any]", axes)) != 2:
-        raise _misfit(axes, "it is no number and no pair")
+        raise _misfit(axes, "`axes` is no number and no pair")
     own, others = (
         [axis_of(axis, rank) for axis in _listed(side)]
         for side, rank in zip(pair, (left, right), strict=True)

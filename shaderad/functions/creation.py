@@ -63,7 +63,8 @@ def arange(start: Any, stop: Any = None, step: Any = 1) -> Array:
     first, last = (0, start) if stop is None else (start, stop)
     limits = [size_or_none(x) for x in (first, last, step)]
     if None in limits:
-        limits = [_finite(x) for x in (first, last, step)]
+        named = {"start": first, "stop": last, "step": step}
+        limits = [_finite(x, name) for name, x in named.items()]
     begin, end, by = cast("list[Size | float]", limits)
     if not isinstance(by, int | float):
         TracedSize(by).refuse("the step of `arange`")
@@ -81,15 +82,15 @@ def arange(start: Any, stop: Any = None, step: Any = 1) -> Array:
     return binary("add", offset, binary("mul", by, position))
 
 
-def _finite(x: Any) -> float:
-    """A number of `arange` as a float.
+def _finite(x: Any, name: str) -> float:
+    """The argument `name` of `arange` as a float.
 
     Raises:
         LanguageError: SR0312 for anything else, infinities and NaN.
     """
     number = as_number(x)
     if number is None or not math.isfinite(number):
-        raise error("SR0312", user_span(), name="arange", found=f"`{x!r}`",
+        raise error("SR0312", user_span(), name="arange", found=f"`{x!r}` as `{name}`",
                     help="give it finite numbers; with sizes, whole numbers")  # fmt: skip
     return float(number)
 

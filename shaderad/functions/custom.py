@@ -44,6 +44,7 @@ def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
     Source: Griewank, Walther, *Evaluating Derivatives*, 2nd ed. (2008), chapter 12.
     """
 
+    @api_boundary
     def checkpointed(*args: Any) -> Any:
         return _checkpointed(function, *args)
 
@@ -117,6 +118,7 @@ class CustomVjp:
         """
         self.forward, self.backward = forward, backward
 
+    @api_boundary
     def __call__(self, *args: Any) -> Any:
         return self._called(*args)
 

@@ -52,7 +52,7 @@ from shaderad.trace.primitives import (
     repeats_to,
     traced,
 )
-from shaderad.trace.traced import TracedArray
+from shaderad.trace.traced import OPERAND, TracedArray
 
 __all__ = ["cast", "where"]
 
@@ -293,15 +293,15 @@ def struct_of_fields(t: Struct, fields: Mapping[str, Any]) -> TracedArray:
 # -- values in a wanted type ------------------------------------------------------------------
 
 
-def as_array(x: Any) -> TracedArray:
+def as_array(x: Any, name: str = OPERAND) -> TracedArray:
     """Anything as an array of the trace; numbers, and structs of numbers, without axes."""
     number = as_number(x)
     if number is not None:
         return made(b.full((), conversions.expr(PythonNumber(number), user_span())), ())
     info = None if isinstance(x, type) else info_of(x)
     if info is not None:
-        return struct_of(info, {name: getattr(x, name) for name in info.annotations})
-    return traced(x)
+        return struct_of(info, {field: getattr(x, field) for field in info.annotations})
+    return traced(x, name)
 
 
 def as_element(x: Any) -> TracedArray:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from shaderad.arrays.arrays import Array
+from shaderad.diagnostics.call_errors import unknown_keyword
 from shaderad.functions import elements, layout, linalg, reductions
 from shaderad.functions.array_function import array_function
 from shaderad.functions.reductions import Axes
@@ -26,14 +27,27 @@ _struct_of = array_function(elements.struct_of)
 
 
 def intrinsic(op: ops.Op, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-    """``sad.<op>(..)`` of arrays: reductions for one argument of `min`, `max`, `any`, `all`."""
+    """``sad.<op>(...)`` of arrays: reductions for one argument of `min`, `max`, `any`, `all`.
+
+    Raises:
+        CallError: SR0292 for a keyword that is no parameter.
+    """
     if op in _REDUCTIONS and len(args) == 1:
-        return _reduction(op, *args, **keywords)
-    if op == ops.MATMUL:
-        return _matmul(*args, **keywords)
-    if op == ops.TRANSPOSE and not _holds_matrices(args[0]):
-        return _transpose(*args, **keywords)
-    return _primitive(op, *args, **keywords)
+        return _reduction(op, *args, **_known(op, keywords, "axis", "keepdims"))
+    if op == ops.TRANSPOSE and args and not _holds_matrices(args[0]):
+        return _transpose(*args, **_known(op, keywords, "axes"))
+    _known(op, keywords)
+    return _matmul(*args) if op == ops.MATMUL else _primitive(op, *args)
+
+
+def _known(op: ops.Op, keywords: dict[str, Any], *names: str) -> dict[str, Any]:
+    """`keywords`, all of which are among `names`."""
+    for keyword in keywords:
+        if keyword not in names:
+            positional = op.parameters[:1] if names else op.parameters
+            form = ", ".join((*positional, *(f"{name}=..." for name in names)))
+            raise unknown_keyword(op.name, keyword, names, form)
+    return keywords
 
 
 @array_function

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from shaderad.arrays.arrays import Array
-from shaderad.arrays.traced_sizes import items_of, shape_of, size_or_none
+from shaderad.arrays.traced_sizes import items_of, no_whole_number, shape_of, size_or_none
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error
 from shaderad.diagnostics.tracebacks import api_boundary
@@ -78,7 +78,8 @@ def transpose(x: Any, axes: Sequence[int] | None = None) -> TracedArray:
     """The axes in another order; without `axes`, in reverse."""
     operand = traced(x, "x")
     rank, skipped = len(operand.extents), len(operand.batch)
-    order = [axis_of(k, rank) for k in (reversed(range(rank)) if axes is None else axes)]
+    listed = axes if isinstance(axes, Sequence) else items_of(axes)
+    order = [axis_of(k, rank) for k in (reversed(range(rank)) if axes is None else listed)]
     if sorted(order) != list(range(rank)):
         raise error("SR0323", user_span(), axis=axes, rank=rank)
     value = b.transpose(operand.value, [*range(skipped), *(skipped + k for k in order)])
@@ -308,7 +309,7 @@ def whole_number(given: Any, name: str) -> Size:
     """
     found = size_or_none(given)
     if found is None:
-        raise error("SR0370", user_span(), name=name, found=repr(given))
+        raise no_whole_number(user_span(), name, given)
     return found
 
 

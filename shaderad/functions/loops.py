@@ -14,6 +14,7 @@ from shaderad.arrays.arrays import Array
 from shaderad.arrays.traced_sizes import size_of
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error
+from shaderad.diagnostics.call_errors import fitting_call
 from shaderad.functions.array_function import array_function
 from shaderad.functions.bodies import (
     TracedBody,
@@ -80,7 +81,7 @@ def fori_loop(
         raise error("SR0335", user_span(), found=repr(checkpoint))
 
     def step(k: TracedArray, carry: Any, _: Any) -> tuple[Any, Any]:
-        return body(k, carry), ()
+        return fitting_call(body, k, carry), ()
 
     carry, _ = _repeated(step, size_of(count, "count"), init, (), checkpoint)
     return carry
@@ -114,7 +115,7 @@ def loop(body: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any) -> tup
         raise error("SR0336", user_span(), found=", ".join(known_shape(x.extents) for x in rows))
 
     def step(_: TracedArray, carry: Any, x: Any) -> tuple[Any, Any]:
-        found: Any = body(carry, x)
+        found: Any = fitting_call(body, carry, x)
         if not isinstance(found, tuple) or len(found) != 2:  # pyright: ignore[reportUnknownArgumentType]
             raise error("SR0333", user_span(), what="the result of the body",
                         found=trees.described(found), wanted="tuple of 2: (carry, y)")  # fmt: skip

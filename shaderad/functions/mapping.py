@@ -9,6 +9,7 @@ from typing import Any
 from shaderad.arrays import trees
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import Span, error
+from shaderad.diagnostics.call_errors import fitting_call
 from shaderad.frontend import conversions
 from shaderad.functions.array_function import array_function
 from shaderad.functions.elements import as_array
@@ -75,7 +76,7 @@ def _called(function: UserFunction, operands: tuple[Any, ...]) -> Any:
     def field_of(part: str, span: Span, given: Sequence[Operand]) -> Expr:
         return c.field(call(span, given), part)
 
-    arrays_ = [as_array(x) for x in operands]
+    arrays_ = [as_array(x, p.name) for x, p in zip(operands, read.parameters, strict=True)]
     if not isinstance(read.result, Tuple):
         return elementwise(call, *arrays_)
     return tuple(
@@ -96,7 +97,7 @@ def _traced_through(function: Any, operands: tuple[Any, ...]) -> Any:
     elements = [made(spread(x, outer, shape), batch) for x in arrays_]
     trace.batch = batch
     try:
-        found = function(*elements)
+        found = fitting_call(function, *elements)
     finally:
         trace.batch = outer
 

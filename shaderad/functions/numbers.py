@@ -15,6 +15,7 @@ import numpy as np
 from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array
 from shaderad.diagnostics import Error, error
+from shaderad.diagnostics.call_errors import bound_arguments
 from shaderad.frontend.kernels import standalone
 from shaderad.interpret import ReportKind, RunReport, call_once
 from shaderad.ir import types
@@ -34,20 +35,22 @@ def call_function(function: UserFunction, args: tuple[Any, ...], kwargs: Mapping
     On device arrays it is `sad.map`; on NumPy's, or where it takes arrays itself, its Python body.
 
     Raises:
+        CallError: SR0291 to SR0294 for arguments that the function has no parameters for.
         LanguageError: Whatever the front end refuses, at its Python line.
         ShapeError: SR0352 to SR0356, where an argument does not fit its parameter.
         BoundsError: SR0671 for an index out of range, SR0673 for a failed assertion, SR0674 for a
             division of ints by zero.
         LimitError: SR0672 for a loop that ran past its limit.
     """
-    given = inspect.signature(function.python).bind(*args, **kwargs).arguments
+    python = function.python
+    given = bound_arguments(python, inspect.signature(python), args, kwargs).arguments
     parameters = signature_of(function).parameters
     if not all(_is_value(given[name], t) for name, t in parameters):
         if is_mapped(parameters, trees.leaves(tuple(given.values()))):
             from shaderad.functions.mapping import map as map_over
 
             return map_over(function, *given.values())
-        return function.python(*args, **kwargs)
+        return python(*args, **kwargs)
     constants = {name: given[name] for name, t in parameters if isinstance(t, ConstType)}
     made = standalone(function, constants)
     for p in made.function.parameters:
@@ -86,7 +89,10 @@ def _is_value(given: Any, t: types.Type) -> bool:
     if isinstance(t, types.BufferType | types.Pointer | types.Tuple | types.Pair):
         return False
     kinds: tuple[type, ...] = (bool, int, float, np.generic, np.ndarray, list, tuple)
-    return isinstance(given, kinds) and np.shape(cast("Any", given)) == shape_of(t)
+    try:
+        return isinstance(given, kinds) and np.shape(cast("Any", given)) == shape_of(t)
+    except Error:  # A tuple that holds arrays which cannot be read now.
+        return False
 
 
 def _error_of(name: str, report: RunReport) -> Error:

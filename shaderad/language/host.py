@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import Any, cast
 
 from shaderad.diagnostics import Span, error
@@ -164,6 +164,9 @@ def plain_function(function: object) -> FunctionType:
     if isinstance(function, PythonFunction):
         return function.python
     if not isinstance(function, FunctionType):
+        if isinstance(function, MethodType):
+            found = f"the bound method `{function.__qualname__}`; a kernel has no `self`"
+            raise error("SR0103", None, found=found)
         raise error("SR0103", None, found=f"`{function!r}`")
     code = function.__code__
     if hasattr(function, "__wrapped__"):

@@ -18,6 +18,7 @@ from shaderad.arrays.dtypes import shown_dtype
 from shaderad.arrays.traced_sizes import shown
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error
+from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.functions.array_function import array_function
 from shaderad.functions.elements import as_array, as_floats, conform
 from shaderad.ir import sizes
@@ -73,6 +74,7 @@ class Texture(_Texels):
     srgb = False
     cube = False
 
+    @api_boundary
     def __new__(
         cls,
         texels: Any,

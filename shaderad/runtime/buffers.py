@@ -125,20 +125,32 @@ def inferred_type(data: AnyArray) -> types.Type:
     raise error("SR0350", found=str(data.dtype))
 
 
+_UNREADABLE = ("SR0450", "SR0321")
+_ONE_ARRAY = (
+    "make one array of it: `sad.float3(x, y, z)` of the parts of a vector, `sad.stack((x, y))` of "
+    "arrays"
+)
+
+
 def as_numpy(data: Any, name: str) -> AnyArray:
     """Converts `data`, an array of any library or nested lists.
 
     Raises:
         ShapeError: SR0351, for ragged, masked and object data.
-        DerivativeError: SR0476, for a tensor that PyTorch differentiates by.
+        DerivativeError: SR0476, for a tensor that PyTorch differentiates by; SR0450, and
+            LanguageError: SR0321, for a tuple or list that holds an array which cannot be read.
     """
     # Who asks `np.ma` imports it; only subclasses of arrays have a mask.
     if np.ndarray in type(data).__mro__[1:] and np.ma.is_masked(data):
         raise error("SR0351", name=name, found="found a masked array with masked elements")
     try:
         array = to_numpy(data, name)
-    except Error:
-        raise
+    except Error as failure:
+        if failure.code not in _UNREADABLE or not isinstance(data, tuple | list):
+            raise
+        kind = type(cast("object", data)).__name__
+        what = f"conversion to NumPy of `{name}`, a `{kind}` that holds an array,"
+        raise error(failure.code, failure.span, what=what).helped(_ONE_ARRAY) from None
     except Exception as failure:
         raise error("SR0351", name=name, found=_conversion_failure(failure)) from failure
     if array.dtype.kind not in "biufV":

@@ -25,7 +25,7 @@ from shaderad.language.values import Value as Operand
 from shaderad.rules import composing as c
 from shaderad.rules.arrays import building as b
 from shaderad.rules.expressions import in_order
-from shaderad.trace.traced import TracedArray, tracing
+from shaderad.trace.traced import OPERAND, TracedArray, tracing
 
 Number = bool | int | float
 
@@ -51,7 +51,7 @@ class NumberInput:
     type: Scalar
 
 
-def traced(x: Any, name: str = "operand") -> TracedArray:
+def traced(x: Any, name: str = OPERAND) -> TracedArray:
     """Anything array-like as an array of the current trace."""
     if isinstance(x, TracedSize):
         return size_array(x.size)

@@ -18,6 +18,7 @@ from shaderad.arrays.arrays import Array, noted
 from shaderad.arrays.traced_sizes import shown
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error
+from shaderad.diagnostics.call_errors import fitting_call
 from shaderad.ir import sizes
 from shaderad.ir.arrays import ArrayType, Graph, Value
 from shaderad.ir.sizes import Shape, Size
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 
+OPERAND = "operand"
+"""The name in messages of data that no parameter is known for."""
 _current: ContextVar[GraphTrace | None] = ContextVar("shaderad_graph_trace", default=None)
 
 
@@ -103,7 +106,7 @@ class GraphTrace:
         """The outside value of an input; `None` for a computed value."""
         return next((x for v, x in zip(self.inputs, self.given, strict=True) if v is value), None)
 
-    def lifted(self, x: Any, name: str = "operand") -> TracedArray:
+    def lifted(self, x: Any, name: str = OPERAND) -> TracedArray:
         """An array or data of any sort as an array of this trace."""
         if isinstance(x, TracedArray):
             return x if x.owner is self else TracedArray(self, self.value_of(x), x.batch)
@@ -148,7 +151,7 @@ class GraphTrace:
         context = copy_context()
         context.run(_current.set, self)
         context.run(noted.set, self.constants)
-        return context.run(function, *args, **keywords)
+        return context.run(fitting_call, function, *args, **keywords)
 
     def graph(self, outputs: Sequence[Value]) -> Graph:
         """The trace as a function of all its inputs from outside."""
@@ -198,7 +201,7 @@ class TracedArray(Array):
         return f"Array({self.element}, shape={self.shape}, traced)"
 
     def check_readable(self, what: str) -> NoReturn:
-        raise error("SR0321", user_span(), what=what)
+        raise error("SR0321", user_span(), what=f"{what} of an array")
 
     # What a graph does not know while it is traced.
 

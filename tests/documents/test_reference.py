@@ -140,6 +140,7 @@ def errors() -> set[str]:
 def test_the_error_page_has_every_class_and_every_group() -> None:
     kinds = {kind.__name__ for kind in sad.Error.__subclasses__()} | {
         "UnknownNameError",
+        "CallError",
         "NoAxesError",
         "MissingPackageError",
     }
