@@ -45,6 +45,96 @@ def limited(i: sad.Index, k: double, x: sad.In[double], y: sad.Out[double]):
     y[i] = sad.clamp(x[i], 0.3, 0.7) * k + (TENTH if x[i] > 0.5 else sad.max(x[i], 0.3))
 
 
+EIGHTH_AND_MORE = 0.125 + 2.0**-40
+
+
+@sad.function
+def doubled(x: double) -> double:
+    return x + x
+
+
+@sad.kernel
+def literals(i: sad.Index, x: sad.In[double], y: sad.Out[double]):
+    if i == 0:
+        y[i] = 0.1
+    elif i == 1:
+        y[i] = 0.0 * x[i] + EIGHTH_AND_MORE
+    elif i == 2:
+        y[i] = doubled(0.1)
+    elif i == 3:
+        y[i] = (0.1 if x[i] > 0.0 else 0.2) + 0.0 * x[i]
+    elif i == 4:
+        y[i] = 0.1 if x[i] > 0.0 else (0.2 if x[i] > -1.0 else 0.3)
+    elif i == 5:
+        total = sad.double(0.1)
+        total = 0.3 if x[i] > 0.0 else 0.1
+        y[i] = total - 0.0 * x[i]
+    else:
+        y[i] = sad.max(1.0 / 3.0, -x[i])
+
+
+def test_a_literal_beside_a_double_has_all_64_bits_of_the_python_float() -> None:
+    expected = [0.1, EIGHTH_AND_MORE, 0.2, 0.1, 0.1, 0.3, 1.0 / 3.0]
+    assert literals(given(), dim=7).numpy().tolist() == expected
+    on_arrays = [given() * 0.0 + 0.1, sad.fori_loop(1, lambda k, s: s + 0.0 * given()[0], 0.1)]
+    assert {x for y in on_arrays for x in np.ravel(y.numpy()).tolist()} == {0.1}
+
+
+@sad.kernel
+def starts_as_float(i: sad.Index, x: sad.In[double], y: sad.Out[double]):
+    total = 0.0
+    total += x[i]
+    y[i] = total
+
+
+@sad.kernel
+def becomes_double(i: sad.Index, x: sad.In[double], y: sad.Out[double]):
+    total = 0.0
+    total = x[i]
+    y[i] = total
+
+
+@sad.kernel
+def smaller(i: sad.Index, x: sad.In[double], w: float, y: sad.Out[double]):
+    y[i] = sad.min(x[i], w)
+
+
+@sad.kernel
+def sums(i: sad.Index, x: sad.In[double], t: sad.Add[double]):
+    t[0] += x[i]
+
+
+@sad.kernel
+def largest(i: sad.Index, x: sad.In[double], t: sad.Max[double]):
+    t[0] = sad.max(t[0], x[i])
+
+
+@pytest.mark.parametrize(
+    ("call", "code", "says"),
+    [
+        (lambda: starts_as_float(X, dim=7), "SR0304", "`sad.double(1e-5)`"),
+        (lambda: smaller(X, 0.5, dim=7), "SR0312", "`sad.double(..)` of a value"),
+        (lambda: becomes_double(X, dim=7), "SR0317", "`total = sad.double(0.0)`"),
+        (lambda: given() * sad.array(X), "SR0304", "`sad.cast(x, sad.double)`"),
+        (lambda: sums(X, dim=7, shapes={"t": 1}), "SR0282", "`sad.sum(y)` keeps 64 bits"),
+        (lambda: largest(X, dim=7, shapes={"t": 1}), "SR0282", "`sad.max(y)` keeps 64 bits"),
+    ],
+)
+def test_what_remains_refused_says_how_to_keep_64_bits(
+    call: Callable[[], Any], code: str, says: str
+) -> None:
+    with pytest.raises(sad.LanguageError, match=code) as caught:
+        call()
+    assert says in caught.value.help
+
+
+def test_what_is_advised_for_sums_of_doubles_keeps_64_bits() -> None:
+    x = np.array([1.0, 2.0**-40, 2.0**-41])
+    assert sad.sum(given(x)).item() == x.sum()
+    assert sad.max(given(x + 1.0)).item() == 2.0
+    assert sad.min(given(1.0 - x[1:])).item() == 1.0 - 2.0**-40
+
+
 @sad.kernel
 def whole(i: sad.Index, x: sad.In[double], y: sad.Out[int]):
     y[i] = round(x[i])
@@ -106,6 +196,18 @@ ON_ARRAYS: dict[str, tuple[Callable[[Any], Any], Callable[[np.ndarray], Any]]] =
     "reduce": (lambda x: sad.reduce(sad.add, x, init=0.1), lambda x: x.sum() + 0.1),
     "scan": (lambda x: sad.scan(sad.add, x, init=0.1), lambda x: np.cumsum(x) + 0.1),
     "loop": (lambda x: sad.fori_loop(3, lambda k, s: s * 0.1, x), lambda x: x * 0.001),
+    "number carried by a loop": (
+        lambda x: sad.fori_loop(3, lambda k, s: s + x[k], 0.1),
+        lambda x: ((0.1 + x[0]) + x[1]) + x[2],
+    ),
+    "number that a loop replaces": (
+        lambda x: sad.loop(lambda s, e: (e * 0.1, s), 0.1, x)[1],
+        lambda x: np.concatenate([[0.1], x[:-1] * 0.1]),
+    ),
+    "number carried while a condition holds": (
+        lambda x: sad.while_loop(lambda s: s < 1.0, lambda s: s + x[0], 0.1, 32),
+        lambda x: 0.1 + x[0] * np.ceil((1 - 0.1) / x[0]),
+    ),
 }
 
 

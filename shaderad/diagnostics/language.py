@@ -331,7 +331,7 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0282": _language(
         "`{array}` is `{type}`, which no device accumulates atomically",
-        help="accumulate in `float`, `int` or `uint` and convert the result",
+        help="{help}",
     ),
     "SR0284": _language(
         "`{array}` is `{type}`, whose fields mix floats and integers",

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from shaderad.diagnostics import Span, error
 from shaderad.frontend import operators
 from shaderad.frontend.body import BodyReader
-from shaderad.frontend.conversions import coerce, expr, natural_type
+from shaderad.frontend.conversions import coerce, expr, is_choice, natural_type
 from shaderad.frontend.subscripts import HOW_WRITTEN, Part, forbidden, root_of
 from shaderad.ir import nodes, ops, types
 from shaderad.ir.pointers import holds_pointers, without_targets
@@ -102,10 +102,13 @@ def _as_type(
     if isinstance(value, PythonNumber) and not _takes(t, value):
         own_type = natural_type(value)
     mixes = own_type == types.INT and isinstance(t, types.Scalar) and types.is_float(t)
+    mixes |= is_choice(value) and types.is_float(t)
     if own_type is not None and own_type != t and not mixes:
         help_ = "convert the value, or use another name"
         if t == types.INT and own_type == types.FLOAT:
             help_ = f"start it as a float: `{target.id} = 0.0`"
+        if t == types.FLOAT and own_type == types.DOUBLE:
+            help_ = f"start it as a double: `{target.id} = sad.double(0.0)`"
         if without_targets(own_type) == without_targets(t):
             help_ = "its pointers lead elsewhere: use another name"
         found = f"`{own_type}`"

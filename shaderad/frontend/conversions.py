@@ -7,11 +7,12 @@ repeated over a vector or matrix. There are no other implicit conversions.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import replace
 
 from shaderad.diagnostics import Error, Span, error
 from shaderad.ir import types
-from shaderad.ir.nodes import Cast, Const, Construct, Expr, Splat, Var
+from shaderad.ir.nodes import Cast, Conditional, Const, Construct, Expr, Splat, Var
 from shaderad.ir.pointers import without_targets
 from shaderad.language.values import (
     NumberArgument,
@@ -115,6 +116,10 @@ def mismatch(value: Value, wanted: types.Type, span: Span) -> Error:
             help_ = f"write `{wanted}(..)`, or a conditional expression"
         if isinstance(wanted, types.Scalar) and wanted == types.BOOL:
             help_ = "compare it: `.. != 0`"
+        if wanted == types.FLOAT and t == types.DOUBLE:
+            help_ = (
+                "convert it: `float(..)` rounds to 32 bits; or declare what takes it `sad.double`"
+            )
     return error("SR0303", span, found=describe(value), wanted=wanted, help=help_)
 
 
@@ -138,8 +143,11 @@ def coerce(value: Value, wanted: types.Type, span: Span) -> Expr:
     e = expr(value, span)
     if e.type == wanted or without_targets(e.type) == wanted:
         return e
-    if e.type == types.INT and isinstance(wanted, types.Scalar) and types.is_float(wanted):
-        return cast(e, wanted)
+    if isinstance(wanted, types.Scalar) and types.is_float(wanted):
+        if e.type == types.INT:
+            return cast(e, wanted)
+        if is_choice(e):
+            return _chosen(e, wanted)
     raise mismatch(value, wanted, span)
 
 
@@ -163,6 +171,18 @@ def unify(values: tuple[Value, ...], span: Span) -> tuple[Expr, ...] | None:
     return tuple(out)
 
 
+def double_help(values: Iterable[Value]) -> str:
+    """The conversion to write where doubles meet other types; empty where no value is double."""
+    scalars = {types.scalar_of(v.type) for v in values if isinstance(v, Expr)}
+    if types.DOUBLE not in scalars or len(scalars) == 1:
+        return ""
+    return (
+        "`double` mixes with numbers that stand beside it, and with no other type: write "
+        "`sad.double(..)` of a value, and `sad.double(1e-5)` where a name first gets a number; of "
+        "arrays `sad.cast(x, sad.double)`, or `sad.array(1e-5, sad.double)`"
+    )
+
+
 def cast(value: Expr, t: types.Type) -> Expr:
     """`value` converted to `t`."""
     return value if value.type == t else Cast(type=t, value=value, span=value.span)
@@ -177,9 +197,27 @@ def to_float(value: Value) -> Value:
     return value
 
 
+def is_choice(value: Value) -> bool:
+    """True for ``0.1 if test else 0.2``: its numbers take the type of what it meets."""
+    sides = (value.if_true, value.if_false) if isinstance(value, Conditional) else ()
+    is_float = isinstance(value, Conditional) and value.type == types.FLOAT
+    return is_float and all(isinstance(s, Const) or is_choice(s) for s in sides)
+
+
+def _chosen(e: Expr, scalar: types.Scalar) -> Expr:
+    """A choice between numbers, in another type of floats."""
+    if isinstance(e, Conditional):
+        sides = (_chosen(side, scalar) for side in (e.if_true, e.if_false))
+        if_true, if_false = sides
+        return replace(e, type=scalar, if_true=if_true, if_false=if_false)
+    assert isinstance(e, Const)
+    return constant(PythonNumber(e.value), scalar, e.span)
+
+
 def _common_scalar(values: tuple[Value, ...]) -> types.Scalar | None:
-    typed = {types.scalar_of(v.type) for v in values if isinstance(v, Expr)}
+    typed = {types.scalar_of(v.type) for v in values if isinstance(v, Expr) and not is_choice(v)}
     weak = {natural_type(v) for v in values if isinstance(v, PythonNumber)}
+    weak |= {types.FLOAT for v in values if is_choice(v)}
     if len(typed) == 2:
         typed.discard(types.INT)
     scalars = typed or (weak - {types.INT} if types.FLOAT in weak else weak)
@@ -210,6 +248,8 @@ def _to_scalar(value: Value, scalar: types.Scalar, span: Span) -> Expr | None:
     assert isinstance(value, Expr)
     if types.scalar_of(value.type) == scalar:
         return value
+    if is_choice(value) and types.is_float(scalar):
+        return _chosen(value, scalar)
     return cast(value, scalar) if value.type == types.INT and types.is_float(scalar) else None
 
 

@@ -15,7 +15,7 @@ from shaderad.diagnostics.foreign_names import remedy_for
 from shaderad.frontend import attributes, calls, operators, subscripts
 from shaderad.frontend.body import BodyReader
 from shaderad.frontend.calls import NO_COLLECTION
-from shaderad.frontend.conversions import expr, unify
+from shaderad.frontend.conversions import double_help, expr, unify
 from shaderad.ir.nodes import Conditional, Expr, Logical, Splat, Var
 from shaderad.ir.types import BOOL, INT
 from shaderad.language.values import MISSING, PythonNumber, Sequence, Value, describe, to_value
@@ -152,7 +152,8 @@ def _conditional(body: BodyReader, node: ast.IfExp) -> Value:
     )
     if if_true.type != if_false.type or is_repeated:
         raise body.error("SR0304", node, symbol="if-else", left=describe(sides[0]),
-                         right=describe(sides[1]), help="give both sides one type")  # fmt: skip
+                         right=describe(sides[1]),
+                         help=double_help(sides) or "give both sides one type")  # fmt: skip
     return Conditional(
         type=if_true.type, condition=test, if_true=if_true, if_false=if_false, span=span
     )

@@ -12,7 +12,7 @@ from functools import reduce
 from typing import Any
 
 from shaderad.diagnostics import Error, Span, error
-from shaderad.frontend.conversions import cast, coerce, expr, to_float, unify
+from shaderad.frontend.conversions import cast, coerce, double_help, expr, to_float, unify
 from shaderad.frontend.operators import apply, power
 from shaderad.ir import ops
 from shaderad.ir.nodes import Expr
@@ -189,4 +189,4 @@ def exactly(name: object, args: tuple[Value, ...], count: int, span: Span) -> tu
 
 def _untaken(name: str, args: tuple[Value, ...], span: Span, help_: str) -> Error:
     found = ", ".join(map(describe, args)) or "nothing"
-    return error("SR0312", span, name=name, found=found, help=help_)
+    return error("SR0312", span, name=name, found=found, help=double_help(args) or help_)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from shaderad.diagnostics import Error, Span, error
-from shaderad.frontend.conversions import constant, expr, to_float, unify
+from shaderad.frontend.conversions import constant, double_help, expr, to_float, unify
 from shaderad.ir import ops
 from shaderad.ir.nodes import Apply, Const, Expr
 from shaderad.ir.types import (
@@ -156,6 +156,8 @@ def _refusal(node: ast.operator, left: Value, right: Value, span: Span) -> Error
         help_ = "write `@` for the matrix product"
     elif isinstance(node, _BITWISE):
         help_ = "bitwise operators take int, uint or bool on both sides"
+    else:
+        help_ = double_help((left, right)) or help_
     return error("SR0304", span, symbol=_BINARY[type(node)].symbol, left=describe(left),
                  right=describe(right), help=help_)  # fmt: skip
 
@@ -261,7 +263,8 @@ def _compare_help(left: Value, right: Value) -> str:
         return "compare their fields"
     if any(is_bool(t) for t in types):
         return "a bool compares with a bool, by `==` and `!=`"
-    return "convert one side: `int(..)` in a kernel, `sad.cast(.., int)` of arrays"
+    instead = "convert one side: `int(..)` in a kernel, `sad.cast(.., int)` of arrays"
+    return double_help((left, right)) or instead
 
 
 def as_number(value: Value) -> PythonNumber | None:

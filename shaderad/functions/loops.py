@@ -7,13 +7,13 @@ the body gives it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array
 from shaderad.arrays.traced_sizes import size_of
 from shaderad.device.lines import user_span
-from shaderad.diagnostics import error
+from shaderad.diagnostics import Error, LanguageError, error
 from shaderad.diagnostics.call_errors import fitting_call
 from shaderad.functions.array_function import array_function
 from shaderad.functions.bodies import (
@@ -27,7 +27,7 @@ from shaderad.functions.bodies import (
 from shaderad.functions.elements import as_array, cast_to, conform
 from shaderad.ir.arrays import ArrayType, Loop, Value, WhileLoop
 from shaderad.ir.sizes import Size
-from shaderad.ir.types import BOOL, INT, is_float
+from shaderad.ir.types import BOOL, DOUBLE, FLOAT, INT, is_float
 from shaderad.rules.arrays import building as b
 from shaderad.trace.primitives import (
     as_number,
@@ -42,6 +42,8 @@ __all__ = ["fori_loop", "loop", "while_loop"]
 
 Checkpoint = Literal["sqrt", "all", "none"]
 _K = ArrayType(INT, ())
+_MIXED_TYPES = ("SR0303", "SR0304", "SR0312")
+T = TypeVar("T")
 
 
 @array_function
@@ -129,13 +131,17 @@ def _repeated(
 ) -> tuple[Any, Any]:
     rows = arrays_in(xs)
     carries = _Carries(init)
-    while True:
+
+    def once() -> tuple[TracedBody, list[TracedArray], Any, list[Value] | None]:
         body = TracedBody()
         k = body.argument(_K)
         given = body.arguments_like(carries.arrays)
         parts = [body.argument(_row_type(x), x) for x in rows]
         found, ys = body.call(step, k, rebuilt(init, given), rebuilt(xs, parts))
-        new = carries.conformed(body, found)
+        return body, given, ys, carries.conformed(body, found)
+
+    while True:
+        body, given, ys, new = carries.traced(once)
         if new is not None:
             break
     ys = body.lifted(ys)
@@ -196,10 +202,34 @@ class _Carries:
         leaves = trees.leaves(init)
         self.arrays = [as_array(leaf) for leaf in leaves]
         self._is_number = [as_number(leaf) is not None for leaf in leaves]
+        self._leaves = leaves
 
     @property
     def values(self) -> tuple[Value, ...]:
         return outer_values(self.arrays)
+
+    def traced(self, once: Callable[[], T]) -> T:
+        """``once()``; again with floats of the program as doubles where they meet doubles."""
+        try:
+            return once()
+        except LanguageError as failure:
+            before = self.arrays
+            pairs = zip(before, self._leaves, strict=True)
+            self.arrays = [self._as_double(x, leaf) for x, leaf in pairs]
+            is_tried = all(a is b for a, b in zip(before, self.arrays, strict=True))
+            if is_tried or failure.code not in _MIXED_TYPES:
+                raise
+            try:
+                return once()
+            except Error as again:
+                if again.code in _MIXED_TYPES:
+                    raise failure from None
+                raise
+
+    def _as_double(self, first: TracedArray, leaf: Any) -> TracedArray:
+        """The first carry in 64 bits, if it is a float of the program."""
+        is_float_number = isinstance(as_number(leaf), float) and first.element == FLOAT
+        return conform(leaf, DOUBLE, "init") if is_float_number else first
 
     def conformed(self, body: TracedBody, found: Any) -> list[Value] | None:
         """The new carries; `None` where the body must be traced with others.
@@ -221,6 +251,8 @@ class _Carries:
         is_changed = False
         if self._is_number[position] and first.element == INT and is_float(new.element):
             first, is_changed = cast_to(first, new.element), True
+        if self._is_number[position] and first.element == FLOAT and new.element == DOUBLE:
+            first, is_changed = self._as_double(first, self._leaves[position]), True
         if len(new.batch) > len(first.batch):
             first = made(spread(first, new.batch, first.extents), new.batch)
             is_changed = True
@@ -264,10 +296,14 @@ def while_loop(
     if not isinstance(most, int):
         raise error("SR0320", user_span(), size=most, what="`limit=`")
     carries = _Carries(init)
-    while True:
+
+    def once() -> tuple[TracedBody, list[Value] | None]:
         step = TracedBody()
         found = step.call(body, rebuilt(init, step.arguments_like(carries.arrays)))
-        new = carries.conformed(step, found)
+        return step, carries.conformed(step, found)
+
+    while True:
+        step, new = carries.traced(once)
         if new is not None:
             break
     test = TracedBody()

@@ -31,7 +31,19 @@ def check_kernel(kernel: nodes.Kernel) -> None:
         kinds = {s.kind for s in scalars(b.type.element)}
         is_sum = b.access in (Access.ADD, Access.MIN, Access.MAX)
         if is_sum and kinds & {Kind.HALF, Kind.DOUBLE, Kind.BOOL}:
-            raise error("SR0282", b.span, array=b.name, type=b.type)
+            raise error("SR0282", b.span, array=b.name, type=b.type, help=_instead(b.access, kinds))
+
+
+def _instead(access: Access, kinds: set[Kind]) -> str:
+    """The way to accumulate elements that have no atomics."""
+    if Kind.DOUBLE in kinds:
+        reduction = {Access.ADD: "sum", Access.MIN: "min", Access.MAX: "max"}[access]
+        return (
+            "write a `sad.Out` with one double for each thread, and reduce it: "
+            f"`sad.{reduction}(y)` keeps 64 bits"
+        )
+    wanted = "int" if Kind.BOOL in kinds else "float"
+    return f"accumulate in `{wanted}` and convert the result"
 
 
 def check_writes(
