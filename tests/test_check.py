@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import shaderad as sad
-from shaderad import float3, half, half3
+from shaderad import float3, half, half3, render
 
 
 @sad.struct
@@ -230,3 +230,106 @@ def test_columns_and_lists_are_checked_as_the_structs_they_stand_for(device: sad
     assert "samples.weight" in repr(report)
     items = [Sample(0.5, 1), Sample(1.5, 1), Sample(2.0, 0)]
     assert repr(sad.gradcheck(weighted, items, [2.0, 3.0], dim=3)) == repr(report)
+
+
+# -- jumps -----------------------------------------------------------------------------------------
+
+
+@sad.function
+def slope_of_two(x: float) -> float:
+    return 2.0 * x
+
+
+@slope_of_two.backward_derivative
+def slope_of_two_bwd(x: sad.DifferentialPair[float], d_out: float):
+    x.d += d_out if abs(x.p - 0.6) < 0.02 else 2.0 * d_out
+
+
+@sad.kernel
+def stairs(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
+    y[i] = 2.0 * x[i] + (1.0 if x[i] > 0.25 else 0.0)
+
+
+@sad.kernel
+def wrong_stairs(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
+    y[i] = slope_of_two(x[i]) + (1.0 if x[i] > 0.25 else 0.0)
+
+
+@sad.kernel
+def flat_stairs(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
+    y[i] = sad.floor(x[i])
+
+
+ON_A_JUMP = np.float32([0.1, 0.25, 0.4, 0.9])
+
+
+def test_a_jump_is_reported_as_one_with_all_numbers(device: sad.Device) -> None:
+    with pytest.raises(sad.GradientError, match="SR0480") as caught:
+        sad.gradcheck(stairs, ON_A_JUMP, dim=4)
+    assert caught.value.message == "the function seems to jump here: `x` at float 1"
+    for step in ("0.01", "0.002", "0.0005", "0.00025"):
+        assert f"by a step of {step}" in caught.value.label
+    assert "the vjp says" in caught.value.label
+    with pytest.raises(sad.GradientError, match="SR0480"):
+        sad.gradcheck(stairs, ON_A_JUMP, dim=4, eps=1e-3)
+    with pytest.raises(sad.GradientError, match="SR0480"):
+        sad.gradcheck(flat_stairs, [0.5, 2.0], dim=2)
+
+
+def test_elements_at_jumps_are_skipped_up_to_the_share_that_is_stated(device: sad.Device) -> None:
+    report = sad.gradcheck(stairs, ON_A_JUMP, dim=4, jump_share=0.25)
+    assert report.arguments[0].skipped == 1
+    assert "1 float skipped at jumps" in repr(report)
+    with pytest.raises(sad.GradientError, match="SR0480"):
+        sad.gradcheck(stairs, ON_A_JUMP, dim=4, jump_share=0.2)
+    sad.gradcheck(flat_stairs, [0.5, 1.7, 2.0], dim=3, jump_share=0.4)
+    for share in (-0.1, 1.5):
+        with pytest.raises(sad.DerivativeError, match="SR0465"):
+            sad.gradcheck(stairs, ON_A_JUMP, dim=4, jump_share=share)
+
+
+@pytest.mark.parametrize("beside", [0.6, 0.61])
+def test_a_wrong_gradient_beside_jumps_is_found(beside: float, device: sad.Device) -> None:
+    few = np.append(ON_A_JUMP, np.float32(beside))
+    many = np.float32(np.random.default_rng(4).uniform(0.3, 0.5, 2000))
+    many[[5, 800, 1700]] = 0.25
+    sad.gradcheck(wrong_stairs, many, dim=2000, jump_share=0.01)
+    many[1234] = beside
+    for x in (few, many):
+        with pytest.raises(sad.GradientError, match="SR0462") as caught:
+            sad.gradcheck(wrong_stairs, x, dim=x.size, jump_share=0.3)
+        assert f"float {x.tolist().index(np.float32(beside))}" in caught.value.message
+
+
+def test_a_wrong_gradient_is_found_where_a_jump_lies_between_the_steps(device: sad.Device) -> None:
+    @sad.kernel
+    def split(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
+        y[i] = slope_of_two(x[i]) + (1.0 if x[i] > 0.601 else 0.0)
+
+    with pytest.raises(sad.GradientError, match="SR0462"):
+        sad.gradcheck(split, [0.6], dim=1, jump_share=1.0)
+    with pytest.raises(sad.GradientError, match="SR0462"):
+        sad.gradcheck(split, [0.6], dim=1, eps=5e-4, jump_share=1.0)
+
+
+def test_the_silhouette_of_a_picture_is_a_jump_and_its_inside_is_not(device: sad.Device) -> None:
+    triangle = sad.array(np.int32([[0, 1, 2]]), dtype=sad.int3)
+    # The left edge of the triangle runs through the centres of a column of pixels.
+    clip = np.float32([[-0.875, -0.95, 0.5, 1], [0.9, -0.93, 0.4, 1], [-0.875, 0.93, 0.3, 1]])
+
+    def depths(clip: Any, scale: float = 1.0) -> Any:
+        found = render.rasterize(clip, triangle, (8, 8))
+        return sad.where(found.face >= 0, scaled(found.depth, scale), 0.0)
+
+    @sad.custom_vjp
+    def scaled(x: Any, scale: Any) -> Any:
+        return 1.0 * x
+
+    scaled.defvjp(lambda x, scale: (1.0 * x, scale), lambda scale, bar: (scale * bar, None))
+    clip_ = sad.array(clip, dtype=sad.float4)
+    with pytest.raises(sad.GradientError, match="SR0480"):
+        sad.gradcheck(depths, clip_)
+    report = sad.gradcheck(depths, clip_, jump_share=0.7)
+    assert 0 < report.arguments[0].skipped < 9
+    with pytest.raises(sad.GradientError, match="SR0462"):
+        sad.gradcheck(lambda c: depths(c, 1.5), clip_, jump_share=0.7)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,9 +11,8 @@ import numpy as np
 from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array
 from shaderad.arrays.tape import When
+from shaderad.check.differences import ArgumentReport, Differences, Problem
 from shaderad.check.slots import (
-    Slot,
-    Vector,
     as_data,
     as_float32,
     cotangent_tree,
@@ -23,7 +22,7 @@ from shaderad.check.slots import (
     tangent_floats,
     with_leaves,
 )
-from shaderad.diagnostics import DerivativeError, Error, error
+from shaderad.diagnostics import DerivativeError, error
 from shaderad.diagnostics.errors import counted
 from shaderad.diagnostics.notebook import preformatted, table
 from shaderad.diagnostics.tracebacks import api_boundary
@@ -44,25 +43,8 @@ HALF_STEPS = (2e-1, 5e-2, 2e-2)
 # A few units in the last place of a result, summed as independent errors.
 FLOAT32_NOISE = 4e-7
 HALF_NOISE = 1e-3
-ELEMENT_LIMIT = 32
-"""Arguments up to this size are checked element by element."""
-SAMPLE_COUNT = 8
-"""Elements of larger arguments that are checked one by one."""
-SEARCH_LIMIT = 256
-"""Elements of a failing direction that are tried one by one."""
 # The identity compares two exact derivatives: only rounding separates them.
 IDENTITY_RTOL = 2e-3
-
-
-@dataclass
-class ArgumentReport:
-    """Comparisons for one argument."""
-
-    name: str
-    size: int
-    comparisons: int = 0
-    worst: float = 0.0
-    """Largest difference, as a fraction of the tolerance."""
 
 
 @dataclass
@@ -82,6 +64,7 @@ class GradcheckReport:
         lines += [
             f"  {a.name}: {counted(a.comparisons, 'comparison')} over {counted(a.size, 'float')}, "
             f"worst at {a.worst:.0%} of the tolerance"
+            + (f", {counted(a.skipped, 'float')} skipped at jumps" if a.skipped else "")
             for a in self.arguments
         ]
         return "\n".join(lines)
@@ -89,8 +72,10 @@ class GradcheckReport:
     def _repr_html_(self) -> str:
         if self.is_exempt:
             return preformatted(repr(self))
-        rows = [(a.name, a.size, a.comparisons, f"{a.worst:.0%}") for a in self.arguments]
-        head = ("argument", "floats", "comparisons", "worst, of the tolerance")
+        rows = [
+            (a.name, a.size, a.comparisons, f"{a.worst:.0%}", a.skipped) for a in self.arguments
+        ]
+        head = ("argument", "floats", "comparisons", "worst, of the tolerance", "skipped at jumps")
         return table(f"gradcheck of {self.function}: {self.identity}", head, rows)
 
 
@@ -101,6 +86,7 @@ def gradcheck(
     eps: float | None = None,
     rtol: float | None = None,
     atol: float | None = None,
+    jump_share: float = 0.0,
     **call: Any,
 ) -> GradcheckReport:
     """Holds the derivatives of `function` at `args` against finite differences.
@@ -117,6 +103,9 @@ def gradcheck(
             several, of which one must agree.
         rtol: Largest relative difference; default 1e-2, with halves 3e-2.
         atol: Largest absolute difference; default 1e-4.
+        jump_share: Largest share of the floats of an argument that may be skipped because the
+            function seems to jump there: finite differences by steps of several sizes disagree with
+            each other. By default none is skipped.
         call: Call keywords such as ``dim``.
 
     Returns:
@@ -124,14 +113,15 @@ def gradcheck(
 
     Raises:
         GradientError: SR0462 where a gradient disagrees with finite differences, SR0463 where
-            the vjp disagrees with the jvp, SR0464 where `eps` is too small to move an argument.
+            the vjp disagrees with the jvp, SR0464 where `eps` is too small to move an argument,
+            SR0480 where the function seems to jump at more floats than `jump_share` allows.
         DerivativeError: SR0465 for a step or tolerance out of range, SR0467 where an argument is
             not finite, and where the function cannot be differentiated.
 
-    At a tie, jump or kink finite differences straddle two slopes: check beside it. A function with
-    a derivative that asks not to be checked (``check=False``) is reported as exempt.
+    At a tie or kink finite differences straddle two slopes: check beside it. A function with a
+    derivative that asks not to be checked (``check=False``) is reported as exempt.
     """
-    _check_settings(eps=eps, rtol=rtol, atol=atol)
+    _check_settings(eps=eps, rtol=rtol, atol=atol, jump_share=jump_share)
     report = GradcheckReport(getattr(function, "__name__", type(function).__name__))
     args = tuple(as_data(function, arg) for arg in args)
     at = linearised(function, args, call, when=When.NOW)
@@ -147,7 +137,7 @@ def gradcheck(
             raise error("SR0467", name=slot.name, value=not_finite[0])
     cotangent = random.uniform(0.5, 1.5, result_floats(at.out).size)
     gradients = at.pull(cotangent_tree(at.out, cotangent), range(len(args)), None)
-    problem = _Problem(
+    problem = Problem(
         function=function,
         args=args,
         call=call,
@@ -158,8 +148,9 @@ def gradcheck(
         atol=DEFAULT_ATOL if atol is None else atol,
         steps=(eps,) if eps is not None else HALF_STEPS if is_half else STEPS,
         noise=HALF_NOISE if is_half else FLOAT32_NOISE,
+        jump_share=jump_share,
     )
-    report.arguments = [_Differences(problem, k).check(random) for k in range(len(slots))]
+    report.arguments = [Differences(problem, k).check(random) for k in range(len(slots))]
     report.identity = _check_identity(at, problem, random)
     return report
 
@@ -169,8 +160,10 @@ def _check_settings(**settings: object) -> None:
         if value is None:
             continue
         number = float(value) if isinstance(value, int | float) else -1.0
-        if not (number > 0 or (number == 0 and name != "eps")):
-            wanted = "above 0" if name == "eps" else "from 0 on"
+        is_share = name == "jump_share"
+        is_allowed = number > 0 or (number == 0 and name != "eps")
+        if not is_allowed or (is_share and number > 1):
+            wanted = "above 0" if name == "eps" else "from 0 to 1" if is_share else "from 0 on"
             raise error("SR0465", name=name, wanted=wanted, found=repr(value))
 
 
@@ -192,121 +185,7 @@ def _is_half(leaf: Any) -> bool:
     return getattr(leaf, "dtype", None) == np.float16
 
 
-@dataclass
-class _Problem:
-    """A function at a point, with a random cotangent."""
-
-    function: Callable[..., Any]
-    args: Sequence[Any]
-    call: dict[str, Any]
-    slots: list[Slot]
-    cotangent: Vector
-    gradients: list[Vector]
-    rtol: float
-    atol: float
-    steps: Sequence[float]
-    noise: float
-    """Rounding error of a result, relative to it."""
-
-    def results(self, k: int, values: Vector) -> Vector:
-        """The floats of the results with slot `k` set to `values`."""
-        leaves = [slot.like for slot in self.slots]
-        leaves[k] = self.slots[k].leaf(values)
-        args = with_leaves(self.args, leaves)
-        return result_floats(linearised(self.function, args, self.call, when=When.NOW).out)
-
-
-class _Differences:
-    """The gradient of slot `k` against central differences of the primal."""
-
-    def __init__(self, problem: _Problem, k: int) -> None:
-        self._problem = problem
-        self._k = k
-        self._slot = problem.slots[k]
-        self._report = ArgumentReport(self._slot.name, self._slot.values.size)
-
-    def check(self, random: np.random.Generator) -> ArgumentReport:
-        """Compares along random signs and single elements.
-
-        Raises:
-            GradientError: SR0462 where they disagree, SR0464 where no step moves the argument.
-        """
-        size = self._report.size
-        elements = np.arange(size)
-        if size > ELEMENT_LIMIT:
-            for _ in range(2):
-                signs = random.choice([-1.0, 1.0], size)
-                if not self._agrees(signs):
-                    self._search(signs)
-            elements = random.choice(size, SAMPLE_COUNT, replace=False)
-        for element in elements:
-            self._check_element(int(element))
-        return self._report
-
-    def _search(self, signs: Vector) -> None:
-        """Raises for the element that makes a direction disagree.
-
-        Kinks of several elements may add up to a difference that no single element shows.
-        """
-        for element in range(min(signs.size, SEARCH_LIMIT)):
-            self._check_element(element)
-        if signs.size > SEARCH_LIMIT:
-            raise self._disagreement(signs, "a random direction")
-
-    def _check_element(self, element: int) -> None:
-        unit = np.zeros(self._report.size)
-        unit[element] = 1.0
-        if not self._agrees(unit):
-            raise self._disagreement(unit, f"float {element}")
-
-    def _disagreement(self, direction: Vector, element: str) -> Error:
-        slope, quotient, _ = self._compare(direction, self._problem.steps[-1])
-        name = self._slot.name
-        return error("SR0462", name=name, element=element, found=slope, expected=quotient)
-
-    def _agrees(self, direction: Vector) -> bool:
-        """True if gradient and difference quotient agree along `direction` for one of the steps."""
-        problem, report = self._problem, self._report
-        report.comparisons += 1
-        steps = [step for step in problem.steps if self._is_resolved(direction, step)]
-        if not steps:
-            raise error("SR0464", name=report.name, step=max(problem.steps))
-        for step in steps:
-            slope, quotient, noise = self._compare(direction, step)
-            allowed = problem.rtol * max(abs(slope), abs(quotient)) + problem.atol + noise
-            if abs(slope - quotient) <= allowed:
-                report.worst = max(report.worst, abs(slope - quotient) / allowed)
-                return True
-        return False
-
-    def _ends(self, direction: Vector, step: float) -> tuple[Vector, Vector]:
-        """The argument plus and minus a step along `direction`, rounded as on the device."""
-        values = self._slot.values
-        change = step * np.maximum(1.0, np.abs(values)) * direction
-        return self._slot.rounded(values + change), self._slot.rounded(values - change)
-
-    def _is_resolved(self, direction: Vector, step: float) -> bool:
-        """True if every element that `direction` changes still differs after rounding."""
-        high, low = self._ends(direction, step)
-        return bool(np.all((high != low) == (direction != 0)))
-
-    def _compare(self, direction: Vector, step: float) -> tuple[float, float, float]:
-        """Slope by the gradient, difference quotient, and rounding noise of the quotient."""
-        problem, k = self._problem, self._k
-        high, low = self._ends(direction, step)
-        upper, lower = problem.results(k, high), problem.results(k, low)
-        # Both sides are divided by one width: directions with different steps stay comparable.
-        width = float(np.max(np.abs(high - low), initial=step))
-        # Elements of Min and Max arrays that no thread writes are infinite on both sides.
-        changed = upper != lower
-        cotangent, upper, lower = problem.cotangent[changed], upper[changed], lower[changed]
-        size = float(np.linalg.norm(cotangent * np.maximum(abs(upper), abs(lower))))
-        quotient = float(np.dot(cotangent, upper - lower)) / width
-        slope = float(np.dot(problem.gradients[k], high - low)) / width
-        return slope, quotient, problem.noise * size / width
-
-
-def _check_identity(at: Linearised, problem: _Problem, random: np.random.Generator) -> str:
+def _check_identity(at: Linearised, problem: Problem, random: np.random.Generator) -> str:
     """Compares vjp and jvp along random signs: <pullback(y_bar), x_dot> == <y_bar, jvp(x_dot)>.
 
     Returns:

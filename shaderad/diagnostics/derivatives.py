@@ -104,6 +104,14 @@ MESSAGES: dict[str, Message] = {
         label="the vjp says {found:.6g}, finite differences say {expected:.6g}",
         help="check the custom derivatives; at a kink choose another point, or pass `eps`",
     ),
+    "SR0480": _gradient(
+        "the function seems to jump here: `{name}` at {element}",
+        label="the vjp says {found:.6g}; finite differences say {quotients}",
+        note="differences by steps of several sizes disagree with each other, so they say nothing "
+        "about the gradient",
+        help="choose a point beside the jump, or let `jump_share=0.05` skip up to 5 % of the "
+        "floats of each argument",
+    ),
     "SR0463": _gradient(
         "vjp and jvp by {name} disagree",
         label="<pullback(y_bar), x_dot> is {found:.6g}, <y_bar, jvp(x_dot)> is {expected:.6g}",
