@@ -84,12 +84,13 @@ def cell_count_of(height: Any, width: Any) -> Any:
 
 
 def corners_of(clip: Any, triangles: Any) -> Any:
-    """By view and triangle: its corners, side by side; NaN for vertices that are not there."""
-    views, n = clip.shape
+    """By view and triangle: its corners, side by side; NaN for vertices that are not there.
+
+    Those are reported: a row of the vertices holds one vertex as all views see it.
+    """
     i = sad.stack([triangles.x, triangles.y, triangles.z], axis=1)
-    is_there = (i >= 0) & (i < n)
-    vertices = sad.where(is_there, sad.iota(views)[:, None, None] * n + i, -1)
-    corners = sad.gather(sad.reshape(clip, -1), vertices, bounds="ignore")
+    is_there = (i >= 0) & (i < clip.shape[1])
+    corners = sad.transpose(sad.gather(sad.transpose(clip), i), (2, 0, 1))
     return sad.where(is_there, corners, math.nan)
 
 
@@ -125,7 +126,8 @@ def rasterize(clip: Any, triangles: Any, size: Any) -> Fragments:
     Args:
         clip: ``float4`` of shape [vertices] or [views, vertices]: clip space, y up.
         triangles: ``int3`` of shape [triangles], positions in `clip`. A triangle with an index out
-            of range, or a vertex that is not finite, is not drawn.
+            of range, which is reported, a vertex that is not finite, or two equal corners is not
+            drawn; (0, 0, 0) leaves one out.
         size: (height, width) in pixels, at most 524,288 each.
 
     Returns:
@@ -134,6 +136,8 @@ def rasterize(clip: Any, triangles: Any, size: Any) -> Fragments:
     Raises:
         ShapeError: SR0330 for other elements, SR0370, SR0371 and SR0806 for another size, SR0807
             for another shape of `clip`.
+        BoundsError: SR0660 at the next synchronisation, where a triangle has an index that is none
+            of `clip`.
 
     Differentiable: `uv`, `depth`, `uv_dx` and `uv_dy` by `clip`; `face` is constant. Edges of what
     is covered have no derivative here: see `antialias`.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext, suppress
 from itertools import product
 from typing import Any
 
@@ -85,7 +86,7 @@ def test_each_pixel_of_a_sheet_is_covered_exactly_once(
     for bit in range(len(corners).bit_length()):
         count = np.zeros((sheet_count, *size), int)
         for half in (0, 1):
-            left = np.where(((np.arange(len(corners)) >> bit) & 1 == half)[:, None], corners, -1)
+            left = np.where(((np.arange(len(corners)) >> bit) & 1 == half)[:, None], corners, 0)
             face = render.rasterize(clip, sad.array(np.int32(left), dtype=int3), size).face
             count += face.numpy() >= 0
         assert np.all(count == 1)
@@ -117,6 +118,20 @@ def test_rows_count_from_the_top_and_uv_weighs_corners_one_and_two(device: sad.D
     assert np.allclose(uv[..., 1], ((np.arange(2) + 0.5) / 4)[:, None])
 
 
+@pytest.mark.parametrize("views", [0, 2])
+@pytest.mark.parametrize("index", [-1, 3, 2**31 - 1])
+def test_a_vertex_that_is_not_there_is_reported_by_its_index(
+    views: int, index: int, device: sad.Device
+) -> None:
+    clip = np.float32([[-1, -1, 0.5, 1], [1, -1, 0.5, 1], [-1, 1, 0.5, 1]])
+    clip = sad.array(np.stack([clip] * views) if views else clip, dtype=float4)
+    triangles = sad.array(np.int32([[0, 1, 2], [0, index, 1]]), dtype=int3)
+    with pytest.raises(sad.BoundsError, match="SR0660") as caught:
+        render.rasterize(clip, triangles, (4, 4)).face.numpy()
+    assert str(index) in caught.value.message
+    assert "3" in f"{caught.value.message} {caught.value.label}"
+
+
 def test_broken_triangles_neither_show_nor_spread(device: sad.Device) -> None:
     clip = [[-1, -1, 0.5, 1], [1, -1, 0.5, 1], [-1, 1, 0.5, 1], [np.nan, 0, 0, 1],
             [np.inf, 0, 0, 1], [0, 0, 0.2, 0], [3e38, 3e38, 3e38, 3e38]]  # fmt: skip
@@ -130,10 +145,16 @@ def test_broken_triangles_neither_show_nor_spread(device: sad.Device) -> None:
 
     def pulled(triangles: Any) -> list[np.ndarray]:
         triangles = sad.array(np.int32(triangles), dtype=int3)
-        face = render.rasterize(clip, triangles, (17, 16)).face.numpy()
-        assert np.all((face == -1) | (face == len(triangles) - 1))
+        with pytest.raises(sad.BoundsError) if len(triangles) > 1 else nullcontext():
+            device.synchronize()
+            face = render.rasterize(clip, triangles, (17, 16)).face
+            device.synchronize()
+        assert np.all((face.numpy() == -1) | (face.numpy() == len(triangles) - 1))
         shown, pullback = sad.vjp(lambda c, v: picture(c, v, triangles), clip, values)
-        return [x.numpy() for x in (shown, *pullback(np.ones((17, 16), np.float32)))]
+        bars = pullback(np.ones((17, 16), np.float32))
+        with suppress(sad.BoundsError):
+            device.synchronize()
+        return [x.numpy() for x in (shown, *bars)]
 
     alone = pulled([[0, 1, 2]])
     assert all(np.abs(part).max() > 0.1 for part in alone)
