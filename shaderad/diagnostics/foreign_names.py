@@ -30,7 +30,12 @@ _INSTEAD: dict[str, str] = {
     "Buffer StructuredBuffer RWStructuredBuffer Tensor ndarray field NDArray root": _ARRAY,
     "tensor asarray from_numpy from_torch device_put": "write `sad.array(data)`",
     "to_numpy asnumpy device_get": "write `x.numpy()` of an array",
-    "ndrange grid tid thread_id launch dispatch SV_DispatchThreadID loop_config": _THREADS,
+    "ndrange grid tid thread_id thread_idx threadIdx launch dispatch SV_DispatchThreadID "
+    "loop_config": _THREADS,
+    "block_idx blockIdx block_dim blockDim group_id local_id SV_GroupID SV_GroupThreadID "
+    "SV_GroupIndex local_index group_index": (
+        "kernels do not know the groups they run in: a thread knows its `sad.Index` alone"
+    ),
     "atomic_add atomicAdd InterlockedAdd": (
         "take the array as `sad.Add[float]` and write `total[j] += value`"
     ),
@@ -63,9 +68,33 @@ _INSTEAD: dict[str, str] = {
     "IDifferentiable": "structs that hold floats are differentiable by themselves",
     "MaxIters": "leave it out: loops need no limit, `sad.range(n, limit=..)` gives them one",
     "ForceUnroll unroll": "write `sad.static_range(n)`",
-    "groupshared": (
-        "sum in `sad.Add[float]`, or with `sad.sum` and `sad.scan` of arrays, which use the memory "
-        "of groups"
+    "groupshared shared Shared shared_array SharedArray shared_memory": (
+        "kernels have no memory that threads share: sum in `sad.Add[float]`, or with `sad.sum` and "
+        "`sad.scan` of arrays, which use the memory of groups"
+    ),
+    "wave_active_sum WaveActiveSum subgroup_add subgroupAdd simd_sum warp_reduce warp_sum "
+    "block_sum block_reduce tile_sum WavePrefixSum": (
+        "write `total[j] += value` to an `sad.Add[float]`, or `sad.sum` and `sad.scan` of arrays: "
+        "both add within waves first where the device has them"
+    ),
+    "ballot subgroupBallot WaveActiveBallot WaveActiveCountBits warp_ballot": (
+        "count with `total[j] += 1` in an `sad.Add[int]`; of arrays write "
+        "`sad.sum(sad.cast(mask, int))`, or `sad.compact(x, mask)` to select"
+    ),
+    "shuffle shfl shfl_sync shfl_down WaveReadLaneAt warp_shuffle": (
+        "threads do not read each other's values: write them to a `sad.Out`, and read that in a "
+        "second kernel"
+    ),
+    "wave_size WaveGetLaneCount WaveGetLaneIndex lane_id warp_size": (
+        "kernels do not know the waves they run in: a thread knows its `sad.Index` alone"
+    ),
+    "atomic_cas atomicCAS compare_exchange InterlockedCompareExchange InterlockedCompareStore": (
+        "arrays that several threads write are `sad.Add`, `sad.Min` and `sad.Max`; `sad.scatter`, "
+        "`sad.segment_reduce` and `sad.sort` of arrays replace most other uses"
+    ),
+    "atomic_exch atomicExch InterlockedExchange atomic_or InterlockedOr atomic_and "
+    "InterlockedAnd atomic_xor InterlockedXor": (
+        "arrays that several threads write are `sad.Add`, `sad.Min` and `sad.Max`"
     ),
     "SamplerState": (
         "take `s: sad.Sampler`, which `sad.sampler` makes, beside `t: sad.Texture2D[float4]`"
@@ -153,7 +182,7 @@ _INSTEAD: dict[str, str] = {
         "`sad.pcg(seed)`"
     ),
     "randperm shuffle": "write `sad.random.permutation(key, x)`",
-    "barrier syncthreads GroupMemoryBarrierWithGroupSync": (
+    "barrier syncthreads sync_threads block_sync GroupMemoryBarrierWithGroupSync": (
         "threads of a kernel do not wait for each other: write two kernels"
     ),
     "rand randf rand_init": (
@@ -178,11 +207,12 @@ def _renamed_types() -> Iterator[tuple[str, str]]:
 
 LIBRARIES = {
     "Slang": "StructuredBuffer ConstantBuffer SV_DispatchThreadID InterlockedAdd InterlockedMin "
-    "groupshared GroupMemoryBarrierWithGroupSync SamplerState inout IDifferentiable diffPair "
+    "InterlockedCompareExchange WaveActiveSum WaveActiveBallot groupshared SV_GroupIndex "
+    "GroupMemoryBarrierWithGroupSync SamplerState inout IDifferentiable diffPair "
     "BackwardDerivative ForwardDerivative no_diff MaxIters ForceUnroll",
-    "Warp": "tid launch func func_grad constant Tape atomic_add atomic_min atomic_max vec3 mat33 "
-    "float32 float64 float16 int32 uint32 int64 zeros_like empty from_numpy from_torch "
-    "init synchronize rand_init randf",
+    "Warp": "tid atomic_cas shared_array launch func func_grad constant Tape atomic_add "
+    "atomic_min atomic_max vec3 mat33 float32 float64 float16 int32 uint32 int64 zeros_like "
+    "empty from_numpy from_torch init synchronize rand_init randf",
     "Taichi": "field ndarray root Vector Matrix template func dataclass static ndrange loop_config "
     "atomic_add atomic_min f32 f64 f16 i32 u32 i64 needs_grad Tape stop_grad "
     "grad_replaced init sync to_numpy mix",
