@@ -1,6 +1,6 @@
 """Every message a user can see.
 
-A raise site names a code and passes values: ``raise error("SR0207", span, kernel="smooth")``.
+A raise site names a code and passes values: ``raise error("SR0210", span, found="a list")``.
 Each text is a row in the file of its group; no other code writes prose for users. Texts are lower
 case, without full stop.
 """

@@ -31,7 +31,7 @@ class Error(Exception):
     """Base of all errors that shaderad raises on purpose.
 
     Attributes:
-        code: Stable identifier such as ``"SR0207"``.
+        code: Stable identifier such as ``"SR0210"``.
         span: The Python source that caused it, or `None`; never `NO_SPAN`.
         message: The problem, in one line.
     """

@@ -3,7 +3,7 @@
 Invariant: no identifier has two meanings in one scope. Names of a function differ from all names
 of its module, before or after it, and from those of the library, the language and the surrounding
 text. A name in use gets an underscore. Slang renames identifiers that HLSL, WGSL or Metal reserve;
-words that C reserves are in `bundle/write/c_names.py`.
+words that C reserves are in `bundle/write/header.py`.
 """
 
 from __future__ import annotations
