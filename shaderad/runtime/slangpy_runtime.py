@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import slangpy as spy
 
 from shaderad.compiler.artifact import Code, Program, TextureView
 from shaderad.compiler.cache import default_cache
@@ -35,6 +34,7 @@ from shaderad.runtime.guard import guarded, shortened
 from shaderad.runtime.idle_buffers import DeviceBuffer
 from shaderad.runtime.process import keep_for_ever
 from shaderad.runtime.routes import Route, check_compiles
+from shaderad.runtime.slangpy_module import spy
 from shaderad.runtime.texture_store import Bound
 from shaderad.runtime.textures import (
     DeviceTexture,

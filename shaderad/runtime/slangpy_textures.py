@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import slangpy as spy
 
 from shaderad.compiler.artifact import Binding, TextureView
 from shaderad.diagnostics import error
+from shaderad.runtime.slangpy_module import spy
 from shaderad.runtime.texture_formats import TEXTURE_FORMATS
 from shaderad.runtime.textures import (
     FACE_COUNT,

@@ -15,6 +15,7 @@ from torch.utils.checkpoint import checkpoint
 from torch.utils.data import DataLoader, TensorDataset
 
 import shaderad as sad
+from tests.devices import entered
 from tests.wrapped import functions
 from tests.wrapped.functions import both, dense, gathered, scan_product, square
 
@@ -191,3 +192,42 @@ def test_pytorch_is_imported_where_it_is_asked_for() -> None:
         "else:\n    raise SystemExit(1)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+ORDERS = {
+    "before": """
+import torch
+import shaderad as sad
+device = sad.open_device("slangpy")
+import slangpy
+assert slangpy.is_torch_bridge_available()
+""",
+    "after": """
+import sys
+import shaderad as sad
+device = sad.open_device("slangpy")
+assert "torch" not in sys.modules
+import torch
+""",
+}
+"""Programs that import PyTorch before or after the first device of slangpy is opened."""
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_pytorch_may_be_imported_before_and_after_slangpy(order: str) -> None:
+    with entered("slangpy"):
+        pass
+    uses = """
+from tests.wrapped.functions import square
+x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+y = sad.torch.wrap(square)(x, 2.0)
+y.sum().backward()
+assert y.tolist() == [2.0, 8.0, 18.0]
+assert x.grad.tolist() == [4.0, 8.0, 12.0]
+copied = sad.from_dlpack(x.detach())
+assert copied.device is device and torch.from_dlpack(copied).tolist() == [1.0, 2.0, 3.0]
+assert (sad.array(x.detach()) + copied).numpy().tolist() == [2.0, 4.0, 6.0]
+"""
+    command = [sys.executable, "-c", ORDERS[order] + uses]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
