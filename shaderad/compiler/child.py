@@ -55,6 +55,7 @@ _OUT_OF_MEMORY = re.compile(r"memory allocation of \d+ bytes failed|bad_alloc|ou
 _COMPILERS = {
     "": "the process that compiles",
     "Slang": "the Slang compiler",
+    "rewriting": "the process that rewrites SPIR-V for naga",
     "naga": "naga, which reads shaders for wgpu,",
     "driver": "the driver's compiler",
     "device": "the driver, while it opened the device,",

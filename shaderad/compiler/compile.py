@@ -33,7 +33,7 @@ from shaderad.compiler.child import (
 )
 from shaderad.compiler.formats import FORMATS
 from shaderad.compiler.library import compiler_version, library_digest, library_path, modules_of
-from shaderad.compiler.options import OPTIONS
+from shaderad.compiler.own_sources import COMPILING, digest_of
 from shaderad.diagnostics import Error, Span, error
 from shaderad.diagnostics.progress import Work
 
@@ -85,8 +85,9 @@ def compile_program(
     cache = cache or default_cache()
     folder = library or library_folder()
     digest = library_digest(folder)
-    options = repr((OPTIONS, form.number, form.profile))
-    key = key_of("code", program.slang, program.name, options, digest, compiler_version())
+    ours = digest_of(COMPILING)
+    options = repr((form.number, form.profile))
+    key = key_of("code", program.slang, program.name, options, digest, compiler_version(), ours)
     stored = cache.load(key, tuple[bytes, tuple[SlangDiagnostic, ...]])
     if stored is not None:
         return Code(code_format, *stored)

@@ -32,7 +32,7 @@ from shaderad.compiler.child import (
     ChildUnavailable,
     children,
 )
-from shaderad.compiler.options import OPTIONS
+from shaderad.compiler.own_sources import COMPILING, digest_of
 from shaderad.diagnostics import Error
 
 _IMPORT = re.compile(r"^import (\w+);", re.MULTILINE)
@@ -58,7 +58,7 @@ def library_path(
     binaries: list[Path] = []
     with _making.lock:
         for module in modules:
-            key = key_of("library", module, repr(OPTIONS), digest, compiler_version())
+            key = key_of("library", module, digest, compiler_version(), digest_of(COMPILING))
             if (folder / f"{module}.slang").is_file():
                 binary = find_or_make(root, module, folder, key, children())
                 binaries += [binary] if binary is not None else []

@@ -16,13 +16,14 @@ import sys
 import tempfile
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from shaderad.compiler import own_sources
 from shaderad.compiler.artifact import Code
 from shaderad.compiler.cache import Cache, default_cache, key_of
 from shaderad.compiler.child import (
@@ -35,9 +36,6 @@ from shaderad.compiler.child import (
 from shaderad.compiler.formats import FORMATS, NAGA
 from shaderad.diagnostics import error
 from shaderad.diagnostics.progress import Work
-
-# Part of the cache key: increment it whenever vetting becomes stricter.
-_VETTING = "verdict 3"
 
 
 class Status(Enum):
@@ -199,6 +197,22 @@ class Verdict:
     """The compiler's message, the signal it died of, or the cause of a missing answer."""
     is_final: bool = True
     """False if another attempt may differ: no device, or a compiler that was stopped."""
+    content: bytes = b""
+    """The code as naga reads it, if it was accepted."""
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineLayout:
+    """The bindings of a program as wgpu declares them."""
+
+    entries: tuple[dict[str, Any], ...]
+    """The entries of the bind group layout, without visibility."""
+    space: int
+    """The number of the bind group; those before it are empty."""
+    immediate_bytes: int
+    """The bytes of immediates that hold the program's words; 0 where a constant buffer does."""
+    words_bytes: int
+    """The size of the constant buffer; 0 where there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,24 +236,23 @@ def vet(
     code: Code,
     entry: str,
     device: VettingDevice,
+    layout: PipelineLayout,
     *,
     cache: Cache | None = None,
     timeout: float = TIMEOUT_SECONDS,
 ) -> Verdict:
-    """Creates a wgpu pipeline of SPIR-V or WGSL in the child process; final verdicts are cached.
+    """Rewrites SPIR-V or WGSL for naga, and creates its pipeline, in the child process.
+
+    Final verdicts are cached with the rewritten code, by all that decides them: the code, its entry
+    point and layout, the device, the version of wgpu-native, and our own code that rewrites.
 
     Raises:
         CompileError: SR0506, no child process.
     """
     cache = cache or default_cache()
-    request = {
-        "kind": "vet",
-        "format": code.format,
-        "content": code.content,
-        "entry": entry,
-        **_identity(device),
-    }
-    key = key_of(_VETTING, device.version, msgspec.msgpack.encode(request))
+    request = {**_question(code, entry), "layout": asdict(layout), **_identity(device)}
+    content = msgspec.msgpack.encode(request)
+    key = key_of("verdict", device.version, own_sources.digest_of(own_sources.VETTING), content)
     stored = cache.load(key, Verdict)
     if stored is not None:
         return stored
@@ -275,13 +288,16 @@ def _identity(device: VettingDevice) -> dict[str, Any]:
 def ask_naga(
     code: Code, entry: str, process: Child, *, timeout: float = TIMEOUT_SECONDS
 ) -> Verdict:
-    """As `vet`, on the best device of `process`; bypasses the cache.
+    """As `vet`, on the best device of `process` and without a layout; bypasses the cache.
 
     Raises:
         CompileError: SR0506, no child process.
     """
-    request = {"kind": "vet", "format": code.format, "content": code.content, "entry": entry}
-    return _verdict(request, timeout, process)
+    return _verdict(_question(code, entry), timeout, process)
+
+
+def _question(code: Code, entry: str) -> dict[str, Any]:
+    return {"kind": "vet", "format": code.format, "content": code.content, "entry": entry}
 
 
 def _verdict(request: dict[str, Any], timeout: float, process: Child) -> Verdict:
@@ -299,7 +315,9 @@ def _verdict(request: dict[str, Any], timeout: float, process: Child) -> Verdict
         raise error("SR0506", reason=failure) from None
     if "failure" in reply:  # No device, for example: the code is not at fault.
         return Verdict(False, reply["failure"], is_final=False)
-    return Verdict("refused" not in reply, reply.get("refused", ""))
+    return Verdict(
+        "refused" not in reply, reply.get("refused", ""), content=reply.get("content", b"")
+    )
 
 
 def _panic(stderr: str) -> str:

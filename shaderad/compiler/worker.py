@@ -97,7 +97,7 @@ def _open(request: Message, at_stage: AtStage) -> Message:
 def _vetting(at_stage: AtStage) -> Any:
     at_stage("device")  # The import loads drivers, too.
     # By name: `lower` does not import `runtime`, which alone imports wgpu.
-    return importlib.import_module("shaderad.runtime.wgpu_adapters")
+    return importlib.import_module("shaderad.runtime.wgpu_vetting")
 
 
 def _ping(_request: Message, _at_stage: AtStage) -> Message:

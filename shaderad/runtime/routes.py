@@ -2,7 +2,8 @@
 
 wgpu reads SPIR-V and WGSL through naga, which may refuse correct code, end the process, or never
 return. Invariant: code reaches the naga of this process, or slangpy's in-process compiler, only
-after the child process has compiled it unharmed. Verdicts are cached by content.
+after the child process has compiled it unharmed. Verdicts are cached by content, with the code as
+naga reads it.
 """
 
 from __future__ import annotations
@@ -13,16 +14,8 @@ from shaderad.compiler.artifact import Code, Program
 from shaderad.compiler.compile import compile_program
 from shaderad.compiler.validate import VettingDevice, prepare_to_vet, vet
 from shaderad.diagnostics import Error, error
-from shaderad.runtime.capabilities import Capabilities, uniform_bytes
-from shaderad.runtime.spirv import (
-    with_immediates,
-    with_ordered_comparisons,
-    with_pointers_in_place,
-    with_texel_coordinates,
-)
-
-IMMEDIATES_LIMIT = "max-immediate-size"
-"""The limit of wgpu-native for the bytes of immediates; absent where a device has none."""
+from shaderad.runtime.capabilities import Capabilities
+from shaderad.runtime.naga import layout_of
 
 FORMAT_BY_API = {"vulkan": "spirv", "d3d12": "hlsl", "metal": "metal", "cuda": "cuda"}
 """The formats that slangpy's in-process compiler writes."""
@@ -61,9 +54,9 @@ def choose_code(
                 raise
             reasons.append(f"{code_format}: {failure.message}")
             continue
-        code = code_for(device, program, code)
-        verdict = vet(code, program.name, device)
+        verdict = vet(code, program.name, device, layout_of(program, code_format, device))
         if verdict.is_accepted:
+            code = replace(code, content=verdict.content)
             return code, Route(program.name, code_format, "; ".join(reasons) or "first choice")
         reasons.append(f"{code_format}: {verdict.reason}")
         is_final = is_final and verdict.is_final
@@ -73,43 +66,6 @@ def choose_code(
         adapter=capabilities.adapter,
         reason="\n".join(reasons),
     )
-
-
-def code_for(device: VettingDevice, program: Program, code: Code) -> Code:
-    """`code` as a wgpu device takes it."""
-    code = readable_by_naga(code)
-    if immediate_bytes_of(program, code.format, device):
-        code = replace(code, content=with_immediates(code.content))
-    return code
-
-
-def immediate_bytes_of(program: Program, code_format: str, device: VettingDevice) -> int:
-    """The bytes of immediates that hold the words of `program`; 0 where a constant buffer does.
-
-    Code of a build keeps its constant buffer: its verdict is about that, and wgpu compares the size
-    with what the manifest says.
-    """
-    if code_format != "spirv" or program.code is not None:
-        return 0
-    byte_count = uniform_bytes(program)
-    return byte_count if byte_count <= device.limits.get(IMMEDIATES_LIMIT, 0) else 0
-
-
-def readable_by_naga(code: Code) -> Code:
-    """`code` without constructs that naga misreads or rejects although it supports them."""
-    return replace(code, content=READABLE_BY_NAGA[code.format](code.content))
-
-
-def _readable_spirv(content: bytes) -> bytes:
-    return with_texel_coordinates(with_pointers_in_place(with_ordered_comparisons(content)))
-
-
-def _readable_wgsl(content: bytes) -> bytes:
-    return content.replace(b"enable subgroups;", b"").replace(b"enable subgroups_f16;", b"")
-
-
-READABLE_BY_NAGA = {"spirv": _readable_spirv, "wgsl": _readable_wgsl}
-"""The formats that naga reads, in the order of preference, each with its mending."""
 
 
 def check_compiles(program: Program, capabilities: Capabilities) -> tuple[Code, Route]:

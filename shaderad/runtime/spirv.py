@@ -1,4 +1,4 @@
-"""SPIR-V modules as wgpu takes them: four rewritings, and one form that naga must not see.
+"""A SPIR-V module -> the module as wgpu takes it, in one pass; and one form that naga must not see.
 
 naga misreads unordered comparisons, refuses pointers that another block computed, ends the process
 at texels of layers without a type that it expects, and translates some branches out of a switch
@@ -10,25 +10,19 @@ unchanged.
 from __future__ import annotations
 
 import struct
-from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import takewhile
 
-from shaderad.compiler.spirv import (
-    HEADER_WORDS,
-    Instruction,
-    MalformedSpirvError,
-    instructions,
-    words_of,
-)
+from shaderad.compiler.spirv import HEADER_WORDS, MalformedSpirvError, words_of
 
 BOUND = 3
 """The position in the header of the exclusive limit of result ids."""
 LAST_ID = 0xFFFFFFFF
 
+Operands = tuple[int, ...]
+
 _TYPE_INT, _TYPE_VECTOR, _TYPE_IMAGE = 21, 23, 25
-_FUNCTION, _CALL, _LOGICAL_NOT = 54, 57, 168
+_CALL, _LOGICAL_NOT = 57, 168
 _LOOP_MERGE, _SELECTION_MERGE, _LABEL = 246, 247, 248
 _BRANCH, _BRANCH_CONDITIONAL, _SWITCH = 249, 250, 251
 
@@ -38,8 +32,9 @@ _OPPOSITES = {181: 182, 183: 180, 185: 190, 187: 188, 189: 186, 191: 184}
 
 _VARIABLE, _DECORATE = 59, 71
 _UNIFORM, _PUSH_CONSTANT = 2, 9
-_STORAGE_CLASS_AT = {32: 1, _VARIABLE: 2}
-"""The position of the storage class, by opcode; 32 is OpTypePointer."""
+_TYPE_POINTER = 32
+_STORAGE_CLASS_AT = {_TYPE_POINTER: 1, _VARIABLE: 2}
+"""The position of the storage class, by opcode."""
 _PLACES = frozenset({33, 34})
 """Binding, DescriptorSet."""
 
@@ -63,191 +58,26 @@ _ARRAYED_AT = 4
 """The position among the operands of a type of images that says whether they have layers."""
 
 
-class _Rewriting(ABC):
-    """Writes a module anew, instruction by instruction."""
+@dataclass(frozen=True, slots=True)
+class RewrittenCode:
+    """A module as naga takes it."""
 
-    def __init__(self, words: tuple[int, ...]) -> None:
-        self._words = words
-        self._bound = words[BOUND]
-        self._out = list(words[:HEADER_WORDS])
+    content: bytes
+    leaves_loop_from_switch: bool
+    """True if a branch inside a switch goes to the merge block of a loop around the switch.
 
-    def run(self) -> bytes:
-        for opcode, operands in instructions(self._words):
-            self.rewrite(opcode, operands)
-        self._out[BOUND] = self._bound
-        return struct.pack(f"<{len(self._out)}I", *self._out)
-
-    @abstractmethod
-    def rewrite(self, opcode: int, operands: tuple[int, ...]) -> None:
-        """Adds the instructions that replace one."""
-
-    def add(self, opcode: int, *operands: int) -> None:
-        self._out += [(len(operands) + 1) << 16 | opcode, *operands]
-
-    def new_id(self) -> int:
-        if self._bound >= LAST_ID:
-            raise MalformedSpirvError("no id is left")
-        self._bound += 1
-        return self._bound - 1
-
-
-def _declarations(words: tuple[int, ...]) -> Iterator[Instruction]:
-    """The instructions before the first function: decorations, types and global variables."""
-    return takewhile(lambda one: one[0] != _FUNCTION, instructions(words))
-
-
-# -- comparisons -----------------------------------------------------------------------------------
-
-
-def with_ordered_comparisons(module: bytes) -> bytes:
-    """`module` without unordered comparisons, which naga misreads for NaN operands.
-
-    The optimiser writes ``!(a >= b)`` and ``a != b`` as unordered comparisons, which are true for
-    NaN. naga reads them as ordered comparisons, which are false. Each becomes the negation of the
-    opposite ordered comparison, which is the same for every pair of floats.
+    Slang writes `continue` and early returns as branches out of an `OpSwitch` with one case. If
+    such a branch also leaves a loop around the switch, naga translates it to a `break` of the
+    switch, and the loop never ends on the device. Such a module needs another route.
     """
+
+
+def readable_spirv(module: bytes, *, with_immediates: bool = False) -> RewrittenCode:
+    """`module` as naga takes it, with push constants in place of its constant buffer if asked."""
     try:
-        return _Comparisons(words_of(module)).run()
-    except MalformedSpirvError:
-        return module
-
-
-class _Comparisons(_Rewriting):
-    def rewrite(self, opcode: int, operands: tuple[int, ...]) -> None:
-        opposite = _OPPOSITES.get(opcode)
-        if opposite is None:
-            self.add(opcode, *operands)
-            return
-        if len(operands) != 4:
-            raise MalformedSpirvError(f"a comparison of {len(operands)} operands")
-        result_type, result, left, right = operands
-        negated = self.new_id()
-        self.add(opposite, result_type, negated, left, right)
-        self.add(_LOGICAL_NOT, result_type, result, negated)
-
-
-# -- pointers --------------------------------------------------------------------------------------
-
-
-def with_pointers_in_place(module: bytes) -> bytes:
-    """`module` with a copy of each access chain in each block that uses it.
-
-    naga stores values that other blocks use in local variables, and refuses modules where such a
-    value is a pointer: the optimiser computes a pointer in the condition of a loop and uses it
-    after the loop as well.
-    """
-    try:
-        return _Pointers(words_of(module)).run()
-    except (MalformedSpirvError, IndexError):
-        return module
-
-
-class _Pointers(_Rewriting):
-    def __init__(self, words: tuple[int, ...]) -> None:
-        super().__init__(words)
-        self._chains: dict[int, tuple[int, Instruction]] = {}
-        """Each access chain by id, with its block."""
-        self._block = 0
-        self._copies: dict[int, int] = {}
-        """The copies in the current block, by the id of the original."""
-
-    def rewrite(self, opcode: int, operands: tuple[int, ...]) -> None:
-        if opcode == _LABEL:
-            self._block, self._copies = operands[0], {}
-        local_operands = self._localised(opcode, operands)
-        if opcode in _CHAINS:
-            self._chains[operands[1]] = (self._block, (opcode, operands))
-        self.add(opcode, *local_operands)
-
-    def _localised(self, opcode: int, operands: tuple[int, ...]) -> tuple[int, ...]:
-        """The operands, with pointers replaced by those of the current block."""
-        if opcode == _CALL:
-            return (*operands[:_FIRST_ARGUMENT], *map(self._pointer, operands[_FIRST_ARGUMENT:]))
-        at = _POINTER_AT.get(opcode)
-        if at is None:
-            return operands
-        return (*operands[:at], self._pointer(operands[at]), *operands[at + 1 :])
-
-    def _pointer(self, name: int) -> int:
-        """A copy of `name` in this block if it is an access chain of another, else `name`."""
-        block, (opcode, operands) = self._chains.get(name, (self._block, (0, ())))
-        if block == self._block:
-            return name
-        if name not in self._copies:
-            self._copies[name] = self.new_id()
-            result_type, _, *rest = self._localised(opcode, operands)
-            self.add(opcode, result_type, self._copies[name], *rest)
-        return self._copies[name]
-
-
-# -- texels ----------------------------------------------------------------------------------------
-
-
-def with_texel_coordinates(module: bytes) -> bytes:
-    """`module` with the type of two ints, if it has textures of layers.
-
-    naga splits the coordinates of a texel, three ints, into two and a layer, and panics where the
-    module has no such type.
-    """
-    try:
-        words = words_of(module)
-        return _TexelCoordinates(words).run() if _lacks_texel_coordinates(words) else module
-    except (MalformedSpirvError, IndexError):
-        return module
-
-
-def _lacks_texel_coordinates(words: tuple[int, ...]) -> bool:
-    """True for a module with textures of layers, but without the type of two ints."""
-    has_layers, integers = False, set[int]()
-    for opcode, operands in _declarations(words):
-        if opcode == _TYPE_INT and operands[1:] == _SIGNED_32:
-            integers.add(operands[0])
-        elif opcode == _TYPE_VECTOR and operands[1] in integers and operands[2] == 2:
-            return False
-        elif opcode == _TYPE_IMAGE:
-            has_layers = has_layers or operands[_ARRAYED_AT] == 1
-    return has_layers
-
-
-class _TexelCoordinates(_Rewriting):
-    def rewrite(self, opcode: int, operands: tuple[int, ...]) -> None:
-        self.add(opcode, *operands)
-        if opcode == _TYPE_INT and operands[1:] == _SIGNED_32:
-            self.add(_TYPE_VECTOR, self.new_id(), operands[0], 2)
-
-
-# -- constant buffers ------------------------------------------------------------------------------
-
-
-def with_immediates(module: bytes) -> bytes:
-    """`module` with push constants in place of its constant buffer."""
-    try:
-        words = words_of(module)
-        buffers = frozenset(
-            operands[1]
-            for opcode, operands in _declarations(words)
-            if opcode == _VARIABLE and operands[2] == _UNIFORM
-        )
-        return _Immediates(words, buffers).run()
-    except (MalformedSpirvError, IndexError):
-        return module
-
-
-class _Immediates(_Rewriting):
-    def __init__(self, words: tuple[int, ...], buffers: frozenset[int]) -> None:
-        super().__init__(words)
-        self._buffers = buffers
-
-    def rewrite(self, opcode: int, operands: tuple[int, ...]) -> None:
-        if opcode == _DECORATE and operands[0] in self._buffers and operands[1] in _PLACES:
-            return
-        at = _STORAGE_CLASS_AT.get(opcode)
-        if at is not None and operands[at] == _UNIFORM:
-            operands = (*operands[:at], _PUSH_CONSTANT, *operands[at + 1 :])
-        self.add(opcode, *operands)
-
-
-# -- loops -----------------------------------------------------------------------------------------
+        return _Rewriting(words_of(module), with_immediates=with_immediates).run()
+    except (ValueError, IndexError):  # not a sequence of instructions, or too few operands
+        return RewrittenCode(module, leaves_loop_from_switch=False)
 
 
 @dataclass(slots=True)
@@ -262,18 +92,227 @@ class _Block:
     is_switch: bool = False
 
 
-def leaves_loop_from_switch(module: bytes) -> bool:
-    """True if a branch inside a switch goes to the merge block of a loop around the switch.
+@dataclass(frozen=True, slots=True)
+class _Edit:
+    """Words in place of a part of a module; several at one place stand in the order they came."""
 
-    Slang writes `continue` and early returns as branches out of an `OpSwitch` with one case. If
-    such a branch also leaves a loop around the switch, naga translates it to a `break` of the
-    switch, and the loop never ends on the device. Such a module needs another route. False for
-    malformed modules.
+    start: int
+    stop: int
+    words: list[int]
+
+
+class _Rewriting:
+    """One pass over a module, which collects edits and the branches between blocks.
+
+    Modules have tens of thousands of instructions, most of which stay, so only those with a row in
+    the table of handlers cost a call.
     """
-    try:
-        blocks = _blocks(module)
-    except (MalformedSpirvError, IndexError):
-        return False
+
+    def __init__(self, words: Operands, *, with_immediates: bool) -> None:
+        self._words = words
+        self._bound = words[BOUND]
+        self._edits: list[_Edit] = []
+        self._start = self._stop = HEADER_WORDS
+        """The part of the module that the current instruction takes."""
+        self._handlers: dict[int, Callable[[int, Operands], None]] = {
+            **dict.fromkeys(_OPPOSITES, self._comparison),
+            **dict.fromkeys(_POINTER_AT, self._pointer_use),
+            _CALL: self._call,
+            _TYPE_INT: self._type_int,
+            _TYPE_VECTOR: self._type_vector,
+            _TYPE_IMAGE: self._type_image,
+            _LABEL: self._label,
+            _LOOP_MERGE: self._loop_merge,
+            _SELECTION_MERGE: self._selection_merge,
+            _BRANCH: self._branch,
+            _BRANCH_CONDITIONAL: self._branch_conditional,
+            _SWITCH: self._switch,
+        }
+        if with_immediates:
+            self._handlers |= {
+                _DECORATE: self._decorate,
+                _TYPE_POINTER: self._uniform,
+                _VARIABLE: self._uniform,
+            }
+        self._chains: dict[int, tuple[int, int, Operands]] = {}
+        """Each access chain by id: its block, opcode and operands."""
+        self._label_id = 0
+        self._copies: dict[int, int] = {}
+        """The copies of chains in the current block, by the id of the original."""
+        self._integers: dict[int, int] = {}
+        """The types of ints with sign, with the place behind each."""
+        self._has_layers = self._has_pair = False
+        self._places: dict[int, list[_Edit]] = {}
+        """The removal of the place of each variable, by id."""
+        self._blocks: dict[int, _Block] = {}
+        self._block = _Block()
+
+    def run(self) -> RewrittenCode:
+        words, handlers, end = self._words, self._handlers, len(self._words)
+        at = HEADER_WORDS
+        while at < end:
+            count, opcode = words[at] >> 16, words[at] & 0xFFFF
+            if not 0 < count <= end - at:
+                raise MalformedSpirvError(f"an instruction of {count} words at word {at}")
+            if opcode in handlers:
+                self._start, self._stop = at, at + count
+                handlers[opcode](opcode, words[at + 1 : at + count])
+            at += count
+        self._add_texel_coordinates()
+        return RewrittenCode(self._edited(), _leaves_loop_from_switch(self._blocks))
+
+    def _edited(self) -> bytes:
+        edited: list[int] = []
+        kept_from = 0
+        for edit in sorted(self._edits, key=lambda edit: edit.start):
+            edited += self._words[kept_from : edit.start]
+            edited += edit.words
+            kept_from = edit.stop
+        edited += self._words[kept_from:]
+        edited[BOUND] = self._bound
+        return struct.pack(f"<{len(edited)}I", *edited)
+
+    def _new_id(self) -> int:
+        if self._bound >= LAST_ID:
+            raise MalformedSpirvError("no id is left")
+        self._bound += 1
+        return self._bound - 1
+
+    def _replace(self, *instructions: list[int]) -> None:
+        """Puts instructions in place of the current one."""
+        words = [word for instruction in instructions for word in instruction]
+        self._edits.append(_Edit(self._start, self._stop, words))
+
+    # -- comparisons -------------------------------------------------------------------------------
+
+    def _comparison(self, opcode: int, operands: Operands) -> None:
+        """Makes an unordered comparison the negation of the opposite ordered one.
+
+        The optimiser writes ``!(a >= b)`` and ``a != b`` as unordered comparisons, which are true
+        for NaN. naga reads them as ordered comparisons, which are false. The negation is the same
+        for every pair of floats.
+        """
+        if len(operands) != 4:
+            raise MalformedSpirvError(f"a comparison of {len(operands)} operands")
+        result_type, result, left, right = operands
+        negated = self._new_id()
+        self._replace(
+            _instruction(_OPPOSITES[opcode], result_type, negated, left, right),
+            _instruction(_LOGICAL_NOT, result_type, result, negated),
+        )
+
+    # -- pointers ----------------------------------------------------------------------------------
+
+    def _pointer_use(self, opcode: int, operands: Operands) -> None:
+        """Copies the access chain that an instruction uses into its block.
+
+        naga stores values that other blocks use in local variables, and refuses modules where such
+        a value is a pointer: the optimiser computes a pointer in the condition of a loop and uses
+        it after the loop as well.
+        """
+        at = _POINTER_AT[opcode]
+        copies: list[list[int]] = []
+        pointer = self._local(operands[at], copies)
+        if pointer != operands[at]:
+            local_operands = (*operands[:at], pointer, *operands[at + 1 :])
+            self._replace(*copies, _instruction(opcode, *local_operands))
+        if opcode in _CHAINS:
+            self._chains[operands[1]] = (self._label_id, opcode, operands)
+
+    def _call(self, opcode: int, operands: Operands) -> None:
+        copies: list[list[int]] = []
+        arguments = [self._local(name, copies) for name in operands[_FIRST_ARGUMENT:]]
+        if tuple(arguments) != operands[_FIRST_ARGUMENT:]:
+            call = _instruction(opcode, *operands[:_FIRST_ARGUMENT], *arguments)
+            self._replace(*copies, call)
+
+    def _local(self, name: int, copies: list[list[int]]) -> int:
+        """A copy of `name` in this block if it is an access chain of another, else `name`.
+
+        New copies are added to `copies`, in the order in which they must stand.
+        """
+        chain = self._chains.get(name)
+        if chain is None or chain[0] == self._label_id:
+            return name
+        if name not in self._copies:
+            _, opcode, (result_type, _, base, *indices) = chain
+            self._copies[name] = self._new_id()
+            base = self._local(base, copies)
+            copies.append(_instruction(opcode, result_type, self._copies[name], base, *indices))
+        return self._copies[name]
+
+    # -- texels ------------------------------------------------------------------------------------
+
+    def _type_int(self, _opcode: int, operands: Operands) -> None:
+        if operands[1:] == _SIGNED_32:
+            self._integers[operands[0]] = self._stop
+
+    def _type_vector(self, _opcode: int, operands: Operands) -> None:
+        _, element, count = operands
+        self._has_pair = self._has_pair or (element in self._integers and count == 2)
+
+    def _type_image(self, _opcode: int, operands: Operands) -> None:
+        self._has_layers = self._has_layers or operands[_ARRAYED_AT] == 1
+
+    def _add_texel_coordinates(self) -> None:
+        """Adds the type of two ints to a module with textures of layers that lacks it.
+
+        naga splits the coordinates of a texel, three ints, into two and a layer, and panics where
+        the module has no such type.
+        """
+        if self._has_layers and not self._has_pair:
+            for integer, behind in self._integers.items():
+                pair = _instruction(_TYPE_VECTOR, self._new_id(), integer, 2)
+                self._edits.append(_Edit(behind, behind, pair))
+
+    # -- constant buffers --------------------------------------------------------------------------
+
+    def _decorate(self, _opcode: int, operands: Operands) -> None:
+        if operands[1] in _PLACES:
+            removal = _Edit(self._start, self._stop, [])
+            self._places.setdefault(operands[0], []).append(removal)
+
+    def _uniform(self, opcode: int, operands: Operands) -> None:
+        """Moves a constant buffer, or a pointer into one, to the push constants."""
+        at = _STORAGE_CLASS_AT[opcode]
+        if operands[at] != _UNIFORM:
+            return
+        self._replace(_instruction(opcode, *operands[:at], _PUSH_CONSTANT, *operands[at + 1 :]))
+        if opcode == _VARIABLE:
+            self._edits += self._places.pop(operands[1], [])
+
+    # -- blocks ------------------------------------------------------------------------------------
+
+    def _label(self, _opcode: int, operands: Operands) -> None:
+        self._label_id, self._copies = operands[0], {}
+        self._block = self._blocks[operands[0]] = _Block()
+
+    def _loop_merge(self, _opcode: int, operands: Operands) -> None:
+        self._block.merge, self._block.next_by_loop = operands[0], operands[1]
+
+    def _selection_merge(self, _opcode: int, operands: Operands) -> None:
+        self._block.merge = operands[0]
+
+    def _branch(self, _opcode: int, operands: Operands) -> None:
+        self._block.successors = [operands[0]]
+
+    def _branch_conditional(self, _opcode: int, operands: Operands) -> None:
+        self._block.successors = [operands[1], operands[2]]
+
+    def _switch(self, _opcode: int, operands: Operands) -> None:
+        # Selector, default, then pairs of a 32-bit literal and a label.
+        self._block.successors = [operands[1], *operands[3::2]]
+        self._block.is_switch = True
+
+
+def _instruction(opcode: int, *operands: int) -> list[int]:
+    return [(len(operands) + 1) << 16 | opcode, *operands]
+
+
+# -- loops -----------------------------------------------------------------------------------------
+
+
+def _leaves_loop_from_switch(blocks: dict[int, _Block]) -> bool:
     loops = {label: block for label, block in blocks.items() if block.next_by_loop}
     header_by_merge = {loop.merge: label for label, loop in loops.items()}
     loop_steps = {loop.next_by_loop for loop in loops.values()}
@@ -304,24 +343,3 @@ def _leaves(
         if label not in loop_steps or any(blocks[k].next_by_loop == label for k in inside):
             waiting += blocks[label].successors
     return False
-
-
-def _blocks(module: bytes) -> dict[int, _Block]:
-    blocks: dict[int, _Block] = {}
-    block = _Block()
-    for opcode, operands in instructions(words_of(module)):
-        if opcode == _LABEL:
-            block = blocks[operands[0]] = _Block()
-        elif opcode == _LOOP_MERGE:
-            block.merge, block.next_by_loop = operands[0], operands[1]
-        elif opcode == _SELECTION_MERGE:
-            block.merge = operands[0]
-        elif opcode == _BRANCH:
-            block.successors = [operands[0]]
-        elif opcode == _BRANCH_CONDITIONAL:
-            block.successors = [operands[1], operands[2]]
-        elif opcode == _SWITCH:
-            # Selector, default, then pairs of a 32-bit literal and a label.
-            block.successors = [operands[1], *operands[3::2]]
-            block.is_switch = True
-    return blocks

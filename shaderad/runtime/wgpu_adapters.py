@@ -1,39 +1,25 @@
-"""Adapters of wgpu: their devices, with all features that we use, here and in the child process.
-
-naga, which reads SPIR-V and WGSL for wgpu, can refuse correct code, end its process, never return,
-or translate code wrong. The child process therefore tests each code first (`vet`), on a device with
-the adapter, features and limits of the host's, so that its answer holds for the host.
-"""
+"""Adapters of wgpu: their devices, with all features that we use, here and in the child process."""
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, cast
 
 import msgspec
 import wgpu
-from wgpu.backends import wgpu_native
-from wgpu.backends.wgpu_native import GPUShaderModule, extras
-from wgpu.backends.wgpu_native._ffi import ffi as _ffi
-from wgpu.backends.wgpu_native._ffi import lib as _lib
+from wgpu.backends.wgpu_native import extras
 
-from shaderad.compiler.artifact import Code
-from shaderad.compiler.formats import FORMATS
 from shaderad.compiler.validate import VettingDevice
-from shaderad.diagnostics import Error, error
+from shaderad.diagnostics import error
 from shaderad.runtime.capabilities import Capabilities, Kind, limited
 from shaderad.runtime.devices import DeviceInfo, choose
-from shaderad.runtime.guard import is_loss, is_out_of_memory
-from shaderad.runtime.routes import IMMEDIATES_LIMIT, READABLE_BY_NAGA
-from shaderad.runtime.spirv import leaves_loop_from_switch
+from shaderad.runtime.naga import IMMEDIATES_LIMIT, READABLE_BY_NAGA
 from shaderad.runtime.texture_formats import FLOAT, TEXTURE_FORMATS
+from shaderad.runtime.wgpu_pipelines import ffi, native_api
 from shaderad.runtime.wgpu_subgroups import subgroup_size
-
-ffi, lib, native_api = cast("Any", _ffi), cast("Any", _lib), cast("Any", wgpu_native)
 
 FEATURE_NAMES = {
     "float-atomics": ("shader-float32-atomic",),
@@ -106,6 +92,20 @@ def vetting_device() -> VettingDevice:
     """The best adapter, as the child process opens it."""
     info, adapter = _chosen(None)
     return _described(info, adapter, {})[1]
+
+
+def matching_device(
+    identity: tuple[str, str, str], features: tuple[str, ...], limits: Mapping[str, int]
+) -> Any:
+    """A device of the adapter with this name, API and driver.
+
+    Raises:
+        LookupError: There is no such adapter.
+    """
+    for info, adapter in _adapters():
+        if (info.adapter, info.api, info.driver) == identity:
+            return _requested(adapter, features, limits)
+    raise LookupError(f"no adapter {msgspec.json.encode(identity).decode()}")
 
 
 def _described(
@@ -214,126 +214,7 @@ def _capabilities(info: DeviceInfo, source: Any) -> Capabilities:
     )
 
 
-# -- the child process -----------------------------------------------------------------------------
-
-
-def vet(
-    request: dict[str, Any], at_stage: Callable[[str], None] = lambda stage: None
-) -> dict[str, Any]:
-    """Tests in the child process if wgpu makes a pipeline of a code without crashing.
-
-    Args:
-        request: The code and the device; without an adapter, the best device.
-        at_stage: Called with ``"device"``, ``"naga"`` and ``"driver"`` as each begins its work.
-
-    Returns:
-        An empty reply if wgpu made a pipeline; `refused` with the reason if not; `failure` with the
-        reason if the device is missing, lost or out of memory, which is no verdict.
-    """
-    at_stage("device")
-    if "adapter" not in request:
-        try:
-            request = {**request, **_best()}
-        except Error as failure:
-            return {"failure": failure.message}
-    if not FORMATS[request["format"]].is_text and leaves_loop_from_switch(request["content"]):
-        return {"refused": "a loop is left from inside a switch, and naga would never leave it"}
-    try:
-        reason = _refusal(request, at_stage)
-        if is_loss(reason):
-            # The device may have been lost by an earlier code, which says nothing about this one.
-            _vetting_device.cache_clear()
-            reason = _refusal(request, at_stage)
-    except MemoryError as failure:
-        return {"failure": str(failure) or "out of memory"}
-    if is_loss(reason):
-        return {"failure": reason}
-    return {"refused": reason} if reason else {}
-
-
-def _refusal(request: dict[str, Any], at_stage: Callable[[str], None]) -> str:
-    """Why wgpu made no pipeline; empty if it made one.
-
-    Raises:
-        MemoryError: The device is out of memory.
-    """
-    at_stage("device")
-    device = open_for_vetting(request)
-    try:
-        at_stage("naga")
-        module = create_module(device, Code(request["format"], request["content"]))
-        at_stage("driver")
-        device.create_compute_pipeline(
-            layout="auto", compute={"module": module, "entry_point": request["entry"]}
-        )
-    except (wgpu.GPUError, ValueError, RuntimeError) as refusal:
-        if is_out_of_memory(refusal):
-            raise MemoryError(str(refusal)) from None
-        return str(refusal) or type(refusal).__name__
-    return ""
-
-
-def open_for_vetting(request: dict[str, Any]) -> Any:
-    """The device that `request` names, opened at its first use."""
-    identity = (request["adapter"], request["api"], request["driver"])
-    limits = tuple(sorted(request["limits"].items()))
-    return _vetting_device(identity, tuple(request["features"]), limits)
-
-
-@functools.cache
-def _best() -> dict[str, Any]:
-    """The device that a host opens by default."""
-    best = vetting_device()
-    names = ("adapter", "api", "driver", "features", "limits")
-    return {name: getattr(best, name) for name in names}
-
-
-@functools.cache
-def _vetting_device(
-    identity: tuple[str, str, str], features: tuple[str, ...], limits: tuple[tuple[str, int], ...]
-) -> Any:
-    for info, adapter in _adapters():
-        if (info.adapter, info.api, info.driver) == identity:
-            return _requested(adapter, features, dict(limits))
-    raise LookupError(f"no adapter {msgspec.json.encode(identity).decode()}")
-
-
 # -- wgpu-native -----------------------------------------------------------------------------------
-
-
-def create_module(device: Any, code: Code) -> Any:
-    """`device.create_shader_module` for WGSL or SPIR-V, without the loop bounds of naga.
-
-    By default naga adds a 64-bit counter that ends each loop, because drivers may treat endless
-    loops as undefined behaviour. Drivers then cannot see trip counts and unroll nothing: gradients
-    ran at half the speed, and took the driver twice as long to compile. Bounds checks are kept.
-
-    Raises:
-        GPUError: naga refuses the code.
-        UnicodeDecodeError: The text is not UTF-8.
-        RuntimeError: wgpu returns no module and no reason.
-    """
-    content = code.content
-    if FORMATS[code.format].is_text:
-        content.decode()  # naga takes UTF-8 on trust.
-        text = ffi.new("char[]", content)
-        source = ffi.new("WGPUShaderSourceWGSL *")
-        source.code.data, source.code.length = text, len(text) - 1
-        source.chain.sType = lib.WGPUSType_ShaderSourceWGSL
-    else:
-        words = ffi.new("uint32_t[]", len(content) // 4)
-        ffi.memmove(words, content, len(content) // 4 * 4)
-        source = ffi.new("WGPUShaderSourceSPIRV *")
-        source.code, source.codeSize = words, len(words)
-        source.chain.sType = lib.WGPUSType_ShaderSourceSPIRV
-    descriptor = ffi.new("WGPUShaderModuleDescriptor *")
-    descriptor.nextInChain = ffi.cast("WGPUChainedStruct *", source)
-    checks = lib.WGPUShaderRuntimeChecks_BoundsChecks
-    create = native_api._api.libf.wgpuDeviceCreateShaderModuleTrusted
-    handle = create(device._internal, descriptor, checks)
-    if handle == ffi.NULL:
-        raise RuntimeError("wgpu made no shader module")
-    return cast("Any", GPUShaderModule)("", handle, device)
 
 
 def read_types_quickly(ffi: Any) -> None:

@@ -16,17 +16,10 @@ from typing import Any
 
 import wgpu
 
-from shaderad.compiler.artifact import (
-    BINDINGS,
-    Binding,
-    BindingAccess,
-    Code,
-    Program,
-    TextureView,
-)
+from shaderad.compiler.artifact import Binding, Code, Program, TextureView
 from shaderad.compiler.validate import VettingDevice
 from shaderad.diagnostics.progress import Work
-from shaderad.runtime import wgpu_adapters, wgpu_textures
+from shaderad.runtime import wgpu_adapters, wgpu_pipelines, wgpu_textures
 from shaderad.runtime.base import (
     STAGING_KEPT_BYTES,
     STAGING_LIMIT_BYTES,
@@ -45,7 +38,8 @@ from shaderad.runtime.capabilities import (
 )
 from shaderad.runtime.guard import guarded
 from shaderad.runtime.idle_buffers import DeviceBuffer
-from shaderad.runtime.routes import Route, choose_code, immediate_bytes_of
+from shaderad.runtime.naga import layout_of
+from shaderad.runtime.routes import Route, choose_code
 from shaderad.runtime.texture_store import Bound
 from shaderad.runtime.textures import (
     DeviceSampler,
@@ -54,13 +48,8 @@ from shaderad.runtime.textures import (
     StagedRows,
     TextureLayout,
 )
-from shaderad.runtime.wgpu_adapters import (
-    WORDS_PAGE_BYTES,
-    ffi,
-    lib,
-    list_devices,
-    vetting_device,
-)
+from shaderad.runtime.wgpu_adapters import WORDS_PAGE_BYTES, list_devices, vetting_device
+from shaderad.runtime.wgpu_pipelines import ffi, lib
 
 __all__ = ["list_devices", "open_device", "vetting_device", "wrap_device"]
 
@@ -253,33 +242,13 @@ class WgpuRuntime(Runtime):
         return choose_code(program, self.capabilities, self._vetting)
 
     def make_pipeline(self, program: Program, code: Code, serial: int) -> WgpuPipeline:
-        device = self.native
-        immediate_bytes = immediate_bytes_of(program, code.format, self._vetting)
-        buffer_bytes = 0 if immediate_bytes else uniform_bytes(program)
-        layout = device.create_bind_group_layout(
-            entries=[
-                {
-                    "binding": binding.slot,
-                    "visibility": wgpu.ShaderStage.COMPUTE,
-                    **_layout_of(binding, buffer_bytes),
-                }
-                for binding in program.bindings
-                if buffer_bytes or binding.access is not BindingAccess.UNIFORM
-            ]
-        )
+        layout = layout_of(program, code.format, self._vetting)
         with Work(program.name, "driver"):
-            native = device.create_compute_pipeline(
-                layout=device.create_pipeline_layout(
-                    bind_group_layouts=[*(self._empty[0] for _ in range(program.space)), layout],
-                    immediate_size=immediate_bytes,
-                ),
-                compute={
-                    "module": wgpu_adapters.create_module(device, code),
-                    "entry_point": program.name,
-                },
+            native, group_layout = wgpu_pipelines.create_pipeline(
+                self.native, code, program.name, layout
             )
-        page_bytes = -(-buffer_bytes // self._alignment) * self._alignment
-        return WgpuPipeline(program, native, serial, layout, page_bytes)
+        page_bytes = -(-layout.words_bytes // self._alignment) * self._alignment
+        return WgpuPipeline(program, native, serial, group_layout, page_bytes)
 
     def record_dispatch(
         self,
@@ -410,20 +379,3 @@ class WgpuRuntime(Runtime):
     def release(self) -> None:
         if self.owns_device:
             self.native.destroy()
-
-
-def _layout_of(binding: Binding, uniform_size: int) -> dict[str, Any]:
-    """The entry of a bind group layout for a binding, without its number."""
-    kind = BINDINGS[binding.access].webgpu_type
-    match binding.access:
-        case BindingAccess.TEXTURE:
-            assert binding.view is not None
-            sample_type = kind if binding.is_filtered else f"unfilterable-{kind}"
-            return {"texture": {"sample_type": sample_type, "view_dimension": binding.view.value}}
-        case BindingAccess.SAMPLER:
-            return {"sampler": {"type": kind}}
-        case BindingAccess.UNIFORM:
-            words = {"has_dynamic_offset": True, "min_binding_size": uniform_size}
-            return {"buffer": {"type": kind, **words}}
-        case _:
-            return {"buffer": {"type": kind}}

@@ -120,8 +120,10 @@ def test_what_the_child_said_is_kept_by_the_version_of_wgpu_native(
 ) -> None:
     device = validators.VettingDevice("a test", "none", "0", (), {}, version="29.0")
     code, cache = Code("wgsl", b"fn main() {}"), Cache(tmp_path)
+    layout = validators.PipelineLayout((), 0, 0, 0)
     for version, count in (("29.0", 1), ("29.0", 1), ("29.1", 2), ("29.1", 2)):
-        verdict = validators.vet(code, "main", replace(device, version=version), cache=cache)
+        other = replace(device, version=version)
+        verdict = validators.vet(code, "main", other, layout, cache=cache)
         assert (verdict.reason, len(asked)) == ("by this test", count)
 
 

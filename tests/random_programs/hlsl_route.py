@@ -12,6 +12,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from unittest import mock
 
@@ -20,7 +21,8 @@ from shaderad.compiler.artifact import Code, Program
 from shaderad.compiler.compile import compile_program
 from shaderad.compiler.validate import VettingDevice, vet
 from shaderad.runtime.capabilities import Capabilities
-from shaderad.runtime.routes import Route, choose_code, code_for
+from shaderad.runtime.naga import layout_of
+from shaderad.runtime.routes import Route, choose_code
 
 TOOL = "glslangValidator"
 # HLSL has `sin` of a matrix, of which glslang makes an instruction that SPIR-V has for vectors
@@ -75,7 +77,7 @@ def hlsl_device() -> Iterator[sad.Device]:
 
     Floats are added by exchange: naga does not read compare-exchange, nor HLSL float atomics.
     Without immediates: glslang declares all buffers of HLSL in the storage class that
-    `with_immediates` takes for constant buffers.
+    `readable_spirv` takes for constant buffers.
     """
     limits = {"atomics": "exchange", "features": frozenset[str](), **AS_PARALLEL}
     with mock.patch("shaderad.runtime.wgpu_adapters.OPTIONAL_FEATURES", ()):
@@ -96,13 +98,14 @@ def _through_hlsl(
     program: Program, capabilities: Capabilities, device: VettingDevice
 ) -> tuple[Code, Route]:
     del capabilities
-    code = code_for(device, program, Code("spirv", _assembled(program)))
-    verdict = vet(code, program.name, device)
+    code = Code("spirv", _assembled(program))
+    verdict = vet(code, program.name, device, layout_of(program, code.format, device))
     _check_translatable(verdict.reason)
     if "literal is NaN" in verdict.reason:
         raise Untranslatable("glslang folds constants to a NaN, which naga refuses")
     if not verdict.is_accepted:
         raise AssertionError(f"naga refuses what glslang made of {program.name}: {verdict.reason}")
+    code = replace(code, content=verdict.content)
     return code, Route(program.name, "hlsl", "asked for")
 
 

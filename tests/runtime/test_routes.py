@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from shaderad.compiler.artifact import Code
-from shaderad.compiler.validate import Verdict, VettingDevice
+from shaderad.compiler.validate import PipelineLayout, Verdict, VettingDevice
 from shaderad.diagnostics import CompileError
 from shaderad.runtime import routes
+from shaderad.runtime.naga import IMMEDIATES_LIMIT, READABLE_BY_NAGA, layout_of
 from tests.runtime.programs import SCALE_AND_ADD, UNDEFINED_NAME
 from tests.runtime.test_guard import CAPABILITIES
 
@@ -22,11 +23,13 @@ def judge(monkeypatch: pytest.MonkeyPatch, *accepted: str) -> list[Code]:
     """Makes the child accept only targets of `accepted`; returns what it is shown."""
     shown: list[Code] = []
 
-    def vet(code: Code, entry: str, device: VettingDevice) -> Verdict:
+    def vet(code: Code, entry: str, device: VettingDevice, layout: PipelineLayout) -> Verdict:
         assert (entry, device) == ("scale_and_add", DEVICE)
+        assert layout == layout_of(SCALE_AND_ADD, code.format, DEVICE)
         shown.append(code)
-        is_accepted = code.format in accepted
-        return Verdict(is_accepted=is_accepted, reason="" if is_accepted else "signal SIGABRT")
+        if code.format in accepted:
+            return Verdict(True, content=b"mended " + code.format.encode())
+        return Verdict(False, "signal SIGABRT")
 
     monkeypatch.setattr(routes, "vet", vet)
     return shown
@@ -36,15 +39,25 @@ def test_spirv_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = judge(monkeypatch, "spirv", "wgsl")
     code, route = routes.choose_code(SCALE_AND_ADD, CAPABILITIES, DEVICE)
     assert [code.format, route.target] == ["spirv", "spirv"]
+    assert code.content == b"mended spirv"
     assert len(shown) == 1
 
 
 @pytest.mark.parametrize(("limit", "has_immediates"), [(16, True), (15, False)])
 def test_words_are_immediates_where_there_is_room(limit: int, has_immediates: bool) -> None:
-    device = replace(DEVICE, limits={routes.IMMEDIATES_LIMIT: limit})
-    in_spirv = routes.immediate_bytes_of(SCALE_AND_ADD, "spirv", device)
-    assert in_spirv == (16 if has_immediates else 0)
-    assert routes.immediate_bytes_of(SCALE_AND_ADD, "wgsl", device) == 0
+    device = replace(DEVICE, limits={IMMEDIATES_LIMIT: limit})
+    built = replace(SCALE_AND_ADD, code=Code("spirv", b""))
+    for program, code_format, is_free in (
+        (SCALE_AND_ADD, "spirv", True),
+        (SCALE_AND_ADD, "wgsl", False),
+        (built, "spirv", False),
+    ):
+        layout = layout_of(program, code_format, device)
+        sizes = (16, 0) if has_immediates and is_free else (0, 16)
+        assert (layout.immediate_bytes, layout.words_bytes) == sizes
+        slots = [entry["binding"] for entry in layout.entries]
+        bound = [b.slot for b in program.bindings if layout.words_bytes or b.slot != 0]
+        assert slots == bound
 
 
 def test_what_kills_the_child_as_spirv_is_tried_as_wgsl(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,8 +95,8 @@ def test_text_that_slang_refuses_is_not_tried_twice(monkeypatch: pytest.MonkeyPa
 
 def test_only_the_directive_that_naga_does_not_know_is_taken_from_wgsl() -> None:
     text = b"enable f16;\nenable subgroups;\nfn f() {}\n"
-    assert routes.readable_by_naga(Code("wgsl", text)).content == b"enable f16;\n\nfn f() {}\n"
-    assert routes.readable_by_naga(Code("spirv", text)).content == text
+    assert READABLE_BY_NAGA["wgsl"](text).content == b"enable f16;\n\nfn f() {}\n"
+    assert READABLE_BY_NAGA["spirv"](text).content == text
 
 
 @pytest.mark.parametrize(("api", "code_format"), routes.FORMAT_BY_API.items())

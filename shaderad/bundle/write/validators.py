@@ -19,6 +19,7 @@ import re
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 
 import msgspec
 
@@ -29,6 +30,7 @@ from shaderad.compiler.cache import Cache, default_cache, key_of
 from shaderad.compiler.child import Child
 from shaderad.compiler.compile import code_with_lines
 from shaderad.compiler.formats import FORMATS, NAGA
+from shaderad.compiler.own_sources import VETTING, digest_of
 from shaderad.compiler.validate import (
     Judgement,
     Status,
@@ -153,9 +155,9 @@ _SLANG_LINE = re.compile(r"kernel_[0-9a-f]+\.slang[:(](\d+)")
 
 @functools.cache
 def naga_version() -> str:
-    """The version of wgpu, which contains naga; empty if wgpu is not installed."""
+    """Versions of wgpu, which contains naga, and of our code; empty if wgpu is not installed."""
     try:
-        return f"wgpu {importlib.metadata.version('wgpu')}"
+        return f"wgpu {importlib.metadata.version('wgpu')} {digest_of(VETTING)}"
     except importlib.metadata.PackageNotFoundError:
         return ""
 
@@ -167,10 +169,8 @@ class Naga:
         self._child = Child()
 
     def __call__(self, code: Code, entry: str) -> Judgement:
-        from shaderad.runtime.routes import readable_by_naga
-
         try:
-            verdict = ask_naga(readable_by_naga(code), entry, self._child)
+            verdict = ask_naga(code, entry, self._child)
         except Error as failure:
             return Judgement(NAGA, Status.UNAVAILABLE, failure.message)
         if not verdict.is_final:
@@ -203,7 +203,7 @@ def verdicts_of(points: Iterable[tuple[str, EntryPoint]], tell: Callable[[str], 
             verdict; SR0506, if the child process does not start.
     """
     from shaderad.runtime.devices import vetting_device
-    from shaderad.runtime.routes import READABLE_BY_NAGA, readable_by_naga
+    from shaderad.runtime.naga import READABLE_BY_NAGA, layout_of
 
     device = vetting_device()
     accepts: dict[str, bool] = {}
@@ -215,7 +215,8 @@ def verdicts_of(points: Iterable[tuple[str, EntryPoint]], tell: Callable[[str], 
         if missing:
             raise error("SR0750", file=file, adapter=device.adapter, missing=", ".join(missing))
         tell(f"naga on {file}")
-        verdict = vet(readable_by_naga(code), program.name, device)
+        built = replace(program, code=code)
+        verdict = vet(code, program.name, device, layout_of(built, code.format, device))
         if not verdict.is_final:
             raise error("SR0757", file=file, reason=verdict.reason)
         accepts[file] = verdict.is_accepted
