@@ -110,9 +110,18 @@ def compiler_version() -> str:
 
 def library_digest(folder: Path) -> str:
     """The hash of the library in `folder`."""
+    with os.scandir(folder) as entries:
+        files = [(one.name, one.stat()) for one in entries if one.name.endswith(".slang")]
+    states = sorted((name, status.st_mtime_ns, status.st_size) for name, status in files)
+    return _digest_at(folder, tuple(states))
+
+
+@functools.lru_cache(maxsize=16)
+def _digest_at(folder: Path, states: tuple[tuple[str, int, int], ...]) -> str:
+    """The hash of files, by their names, times and sizes: every compilation asks for it."""
     parts: list[str | bytes] = []
-    for path in sorted(folder.glob("*.slang")):
-        parts += [path.name, path.read_bytes()]
+    for name, _, _ in states:
+        parts += [name, (folder / name).read_bytes()]
     return key_of(*parts)
 
 
