@@ -120,7 +120,7 @@ class FakeRuntime:
     def pipeline(self, program: Program) -> FakePipeline:
         return FakePipeline(program)
 
-    def prepare(self, program: Program) -> None:
+    def begin(self, program: Program) -> None:
         pass
 
     def dispatch(

@@ -250,25 +250,34 @@ class Child:
 class Children:
     """Several children, each of which answers one request at a time.
 
-    Another one is started once all running ones have been busy for as long as a start takes.
+    Another one is started once requests have waited, in all, for as long as a start takes.
     """
 
     def __init__(self, count: int, module: str = WORKER) -> None:
         self._children = [Child(module) for _ in range(count)]
+        self._waited = 0.0
+        """Seconds that requests have waited since the latest start."""
+
+    @property
+    def is_started(self) -> bool:
+        """True if a child runs."""
+        return any(child.is_started for child in self._children)
 
     def request(self, message: dict[str, Any], timeout: float) -> dict[str, Any]:
         """As `Child.request`."""
         return self._free().request(message, timeout)
 
     def _free(self) -> Child:
-        start = time.monotonic()
         while True:
             free = [child for child in self._children if not child.is_busy]
             running = [child for child in free if child.is_started]
-            is_due = len(free) == len(self._children) or time.monotonic() - start > _START_SECONDS
-            if running or (free and is_due):
-                return (running or free)[0]
+            if running:
+                return running[0]
+            if free and (len(free) == len(self._children) or self._waited > _START_SECONDS):
+                self._waited = 0.0
+                return free[0]
             time.sleep(_LOOK_SECONDS)
+            self._waited += _LOOK_SECONDS
 
     def close(self) -> None:
         """Ends all children; later requests start others."""

@@ -16,15 +16,14 @@ from __future__ import annotations
 
 import re
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shaderad.compiler.artifact import Code, Program, SlangDiagnostic, library_folder
+from shaderad.compiler.background import background
 from shaderad.compiler.cache import Cache, default_cache, key_of
 from shaderad.compiler.child import (
-    PROCESSES,
     TIMEOUT_SECONDS,
     ChildDied,
     ChildTimedOut,
@@ -111,13 +110,9 @@ def compile_programs(
     before: Callable[[], object] | None = None,
 ) -> list[Code]:
     """As `compile_program`, in parallel; raises the error of the first program that has one."""
-    threads = ThreadPoolExecutor(PROCESSES, "compilers")
-    try:
-        compiled = partial(compile_program, code_format=code_format, target=target, before=before)
-        codes = [threads.submit(compiled, program) for program in programs]
-        return [code.result() for code in codes]
-    finally:
-        threads.shutdown(wait=False, cancel_futures=True)
+    compiled = partial(compile_program, code_format=code_format, target=target, before=before)
+    codes = [background().begin(partial(compiled, one), one.name) for one in programs]
+    return [code.result() for code in codes]
 
 
 def code_with_lines(program: Program, code_format: str) -> Code | None:

@@ -60,7 +60,8 @@ def library_path(
         for module in modules:
             key = key_of("library", module, digest, compiler_version(), digest_of(COMPILING))
             if (folder / f"{module}.slang").is_file():
-                binary = find_or_make(root, module, folder, key, children())
+                path = [*binaries, folder]  # read in binary form, what it imports costs little
+                binary = find_or_make(root, module, path, key, children())
                 binaries += [binary] if binary is not None else []
     return [*binaries, folder]
 
@@ -131,14 +132,14 @@ def file_of(module: str) -> str:
 
 
 def find_or_make(
-    root: Path, module: str, library: Path, key: str, children: Children
+    root: Path, module: str, path: Sequence[Path], key: str, children: Children
 ) -> Path | None:
     """The folder of a binary module, which precedes the library's folder; `None` on failure.
 
     Args:
         root: The folder of all folders of modules.
         module: One of `LIBRARY_MODULES`.
-        library: The folder of its source.
+        path: The folders of its source and of the modules that it imports.
         key: The hash of the module's name, the library's content, the compiler and its options.
         children: The processes that compile a missing module.
     """
@@ -149,18 +150,24 @@ def find_or_make(
             shutil.rmtree(folder)
         root.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(suffix=".new", dir=root) as scratch:
-            folder = _made(Path(scratch), module, library, key, children)
+            folder = _made(Path(scratch), module, path, key, children)
         _drop_all_but_newest(root)
     except (OSError, ChildDied, ChildTimedOut, ChildUnavailable):
         return None
     return folder
 
 
-def _made(scratch: Path, module: str, library: Path, key: str, children: Children) -> Path | None:
+def _made(
+    scratch: Path, module: str, path: Sequence[Path], key: str, children: Children
+) -> Path | None:
     folder = scratch / "module"
     folder.mkdir()
-    path = str(folder / file_of(module))
-    request = {"kind": "library", "library": str(library), "module": module, "path": path}
+    request = {
+        "kind": "library",
+        "folders": list(map(str, path)),
+        "module": module,
+        "path": str(folder / file_of(module)),
+    }
     digest = children.request(request, TIMEOUT_SECONDS).get("digest")
     if not digest:
         return None

@@ -27,9 +27,11 @@ from shaderad.compiler import own_sources
 from shaderad.compiler.artifact import Code
 from shaderad.compiler.cache import Cache, default_cache, key_of
 from shaderad.compiler.child import (
+    PROCESSES,
     TIMEOUT_SECONDS,
     Child,
     ChildDied,
+    Children,
     ChildTimedOut,
     ChildUnavailable,
 )
@@ -264,7 +266,7 @@ def vet(
 
 
 def prepare_to_vet(device: VettingDevice) -> None:
-    """Opens the device of the vetting process in the background."""
+    """Opens the device of a vetting process in the background."""
     if not vetter().is_started:
         threading.Thread(target=_open, args=(device,), daemon=True).start()
 
@@ -300,7 +302,7 @@ def _question(code: Code, entry: str) -> dict[str, Any]:
     return {"kind": "vet", "format": code.format, "content": code.content, "entry": entry}
 
 
-def _verdict(request: dict[str, Any], timeout: float, process: Child) -> Verdict:
+def _verdict(request: dict[str, Any], timeout: float, process: Child | Children) -> Verdict:
     size = f"{len(request['content'])} bytes of {FORMATS[request['format']].title}"
     try:
         reply = process.request(request, timeout)
@@ -330,6 +332,6 @@ def _panic(stderr: str) -> str:
 
 
 @functools.cache
-def vetter() -> Child:
-    """The process that vets: it holds an open device, and any code may end it."""
-    return Child()
+def vetter() -> Children:
+    """The processes that vet: each holds an open device, and any code may end it."""
+    return Children(PROCESSES)

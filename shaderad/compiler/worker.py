@@ -70,7 +70,7 @@ class _Slang:
         compiler = self._loaded()
         if compiler is None:
             return {"missing": True}
-        session = compiler.session("spirv", [request["library"]])
+        session = compiler.session("spirv", request["folders"])
         content = session.serialised(request["module"])
         session.close()
         if not content:

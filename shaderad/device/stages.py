@@ -1,8 +1,8 @@
 """Kernels -> facts that every launch needs, and dispatches on a device; both computed once.
 
 A variant of a kernel is lowered at its first use, or before that in the background (`Foreseen`).
-Invariant: background work does not touch the device and raises no error; after a failure the first
-use lowers again, and raises.
+Programs compile in the background from then on. Invariant: background work does not touch the
+device and raises no error; after a failure the first use lowers or compiles again, and raises.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from shaderad.ir import nodes
     from shaderad.ir.sizes import Size
     from shaderad.runtime import Pipeline, Runtime
+    from shaderad.runtime.base import Compilation
 
 
 K = TypeVar("K")
@@ -67,14 +68,40 @@ class WeakKeys(Generic[K, V]):
         self._value_by_key.clear()
 
 
-@dataclass(frozen=True)
 class Stage:
-    """One dispatch of a mode, compiled; buffers and words are bound later."""
+    """One dispatch of a mode, compiled in the background; buffers and words are bound later."""
 
-    lowered: Lowered
-    pipeline: Pipeline
-    site_base: int
-    """The number of its first site in `Stages.sites`."""
+    __slots__ = ("_begun", "_is_generated", "_pipeline", "_runtime", "lowered", "site_base")
+
+    def __init__(
+        self, lowered: Lowered, runtime: Runtime, site_base: int, *, is_generated: bool
+    ) -> None:
+        self.lowered = lowered
+        self.site_base = site_base
+        """The number of its first site in `Stages.sites`."""
+        self._runtime = runtime
+        self._is_generated = is_generated
+        self._pipeline: Pipeline | None = None
+        self._begun = runtime.begin(lowered.program)
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """The pipeline of its program."""
+        self.wait()
+        assert self._pipeline is not None
+        return self._pipeline
+
+    def wait(self) -> None:
+        """Waits for the compiler; returns at once if the pipeline is there.
+
+        Raises:
+            CompileError: The program does not compile, at the user's line if it was generated.
+        """
+        if self._pipeline is None:
+            # Generated kernels have no line of their own; the array functions that run them do.
+            with AtUserLine() if self._is_generated else nullcontext():
+                self._pipeline = self._runtime.pipeline(self.lowered.program)
+            self._begun = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +135,14 @@ def lowered_now(kernel: nodes.Kernel, mode: Mode, variant: Variant) -> Sequence[
 
 
 class Foreseen:
-    """The dispatches of one mode of a kernel, lowered and compiled in the background."""
+    """The dispatches of one mode of a kernel, lowered in the background, where they compile."""
 
     def __init__(
         self, kernel: nodes.Kernel, mode: Mode, variant: Variant, runtime: Runtime
     ) -> None:
         self._lowered: Sequence[Lowered] | None = None
+        self._begun: list[Compilation | None] = []
+        """The compilations, which go on while they are held."""
         self._thread = threading.Thread(
             target=self._run, args=(kernel, mode, variant, runtime), daemon=True
         )
@@ -123,7 +152,7 @@ class Foreseen:
         with suppress(Exception):
             self._lowered = lowered_now(kernel, mode, variant)
             for lowered in self._lowered:
-                runtime.prepare(lowered.program)
+                self._begun.append(runtime.begin(lowered.program))
 
     def lowered(self) -> Sequence[Lowered] | None:
         """Waits for the dispatches; `None` if lowering failed."""
@@ -158,7 +187,7 @@ class Stages:
         return self._facts.get(kernel) or self._facts.setdefault(kernel, KernelFacts(kernel))
 
     def of(self, kernel: nodes.Kernel, choice: Choice) -> tuple[Stage, ...]:
-        """The dispatches of `kernel` for `choice`, lowered and compiled once."""
+        """The dispatches of `kernel` for `choice`, lowered once; they compile in the background."""
         by_choice = self._by_kernel.get(kernel)
         if by_choice is not None and choice in by_choice:
             return by_choice[choice]
@@ -184,18 +213,25 @@ class Stages:
     def _lowered(self, kernel: nodes.Kernel, choice: Choice) -> tuple[Stage, ...]:
         # Generated kernels have no line of their own; the array functions that run them do.
         with nullcontext() if kernel.reported_name else AtUserLine():
+            # Its compilations go on while it is held.
             foreseen = self._foreseen.setdefault(kernel, {}).pop(choice, None)
             lowered = None if foreseen is None else foreseen.lowered()
             if lowered is None:
                 lowered = lowered_now(kernel, choice.mode, self.variant(choice))
-            return tuple(self.compiled(dispatch, kernel.reported_name) for dispatch in lowered)
+            return tuple(self.begun(dispatch, kernel.reported_name) for dispatch in lowered)
 
-    def compiled(self, lowered: Lowered, kernel: str) -> Stage:
-        """Compiles a lowered program, whose reports name `kernel` if that is not empty."""
-        pipeline = self._runtime.pipeline(lowered.program)
-        site_base = len(self.sites)
+    def begun(self, lowered: Lowered, kernel: str, *, is_generated: bool = False) -> Stage:
+        """Starts to compile a lowered program.
+
+        Args:
+            lowered: The program.
+            kernel: The kernel that its reports name; empty for programs that are generated.
+            is_generated: True also if errors of the compiler are those of the user's line.
+        """
+        is_generated = is_generated or not kernel
+        stage = Stage(lowered, self._runtime, len(self.sites), is_generated=is_generated)
         self.sites += [(kernel, site) for site in lowered.sites]
-        return Stage(lowered, pipeline, site_base)
+        return stage
 
     def variant(self, choice: Choice) -> Variant:
         """The variant that `choice` is on this device."""

@@ -13,6 +13,7 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Generator
 from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -38,7 +39,7 @@ class Work:
         self._kernel = kernel
         self._stage = stage
         self._blocks_python = blocks_python
-        self._line: _Line | None = None
+        self._line: _Line | Followed | None = None
         self._outer: tuple[str, str] | None = None
 
     def __enter__(self) -> Self:
@@ -79,6 +80,40 @@ class Work:
         line.close()
 
 
+class Followed:
+    """The kernel and stage of work in a background thread, within a ``with`` block there."""
+
+    def __init__(self, kernel: str) -> None:
+        self.shown: tuple[str, str] = (kernel, "waiting")
+        """Kernel and stage."""
+
+    def __enter__(self) -> None:
+        _current.set(self)
+
+    def __exit__(self, *_: object) -> None:
+        _current.set(None)
+
+    def start(self) -> None:
+        """Draws nothing: the line is that of the thread that waits for the work."""
+
+    announce = close = start
+
+
+@contextlib.contextmanager
+def following(work: Followed) -> Generator[None]:
+    """Lets the line of this thread show the progress of another."""
+    with Work("", "waiting"):
+        line = _current.get()
+        if not isinstance(line, _Line):
+            yield
+            return
+        line.followed = work
+        try:
+            yield
+        finally:
+            line.followed = None
+
+
 def at_stage(stage: str) -> None:
     """Sets the stage of this thread's work; an empty `stage` changes nothing."""
     line = _current.get()
@@ -98,6 +133,8 @@ class _Line:
     def __init__(self, screen: _Screen) -> None:
         self.shown: tuple[str, str] = ("", "")
         """Kernel and stage."""
+        self.followed: Followed | None = None
+        """Work of another thread that this one waits for."""
         self._screen = screen
         self._start = time.monotonic()
         self._lock = threading.Lock()
@@ -130,7 +167,7 @@ class _Line:
         with self._lock, contextlib.suppress(Exception):
             self._is_drawn = self._is_drawn or TERMINAL.acquire(blocking=False)
             if self._is_drawn and not self._is_over.is_set():
-                kernel, stage = self.shown
+                kernel, stage = self.shown if self.followed is None else self.followed.shown
                 seconds = time.monotonic() - self._start
                 self._screen.show(f"compiling `{kernel}` ({stage}): {seconds:.0f} s")
 
@@ -192,4 +229,4 @@ def _screen() -> _Screen | None:
     return None
 
 
-_current: ContextVar[_Line | None] = ContextVar("shaderad_progress", default=None)
+_current: ContextVar[_Line | Followed | None] = ContextVar("shaderad_progress", default=None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 from weakref import ref
 
 from shaderad.device.stages import WeakKeys
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from shaderad.ir.nodes import Kernel
     from shaderad.lower.bindings import Lowered
 
+T = TypeVar("T")
 
 _COMPUTED = {
     Mode.PRIMAL: Role.OUTPUT,
@@ -85,11 +86,11 @@ class LaunchSchedules:
             kernel = kernel_ref()
             assert kernel is not None
             programs = KernelPrograms(device, is_windowed=True)
-            schedule = launch_plan(kernel, facts, form, programs).schedule
-            return Scheduled(device, schedule, programs.stages)
+            plan = programs.settled(lambda: launch_plan(kernel, facts, form, programs))
+            return Scheduled(device, plan.schedule, programs.stages)
 
         programs = KernelPrograms(device)
-        plan = launch_plan(kernel, facts, form, programs)
+        plan = programs.settled(lambda: launch_plan(kernel, facts, form, programs))
         return ScheduledLaunch(plan, Scheduled(device, plan.schedule, programs.stages, windowed))
 
 
@@ -159,12 +160,17 @@ class LoopRefused(Exception):
 
 
 class KernelPrograms:
-    """Programs on a device, numbered in the order in which they were first asked for."""
+    """Programs on a device, numbered in the order in which they were first asked for.
+
+    All that were asked for compile at the same time.
+    """
 
     def __init__(self, device: Device, *, is_windowed: bool = False) -> None:
         self.device = device
         self._is_windowed = is_windowed
         self.stages: list[Stage] = []
+        self._loops: set[int] = set()
+        """The numbers of the programs that run a loop in one workgroup."""
         self._number_by_stage: dict[int, int] = {}
         self._built: dict[tuple[PlannedKernel, Mode], tuple[LaunchPlan, Sequence[int]]] = {}
 
@@ -174,13 +180,42 @@ class KernelPrograms:
 
     def of_kernel(self, kernel: Kernel, choice: Choice) -> Sequence[int]:
         """The dispatches of a mode of `kernel`, in order."""
+        is_loop = choice.group_threads > 0 and not self._is_windowed
         try:
             stages = self.device.stages.of(kernel, self.windowed(choice))
         except CompileError as failure:
-            if choice.group_threads and not self._is_windowed:
+            if is_loop:
                 raise LoopRefused from failure
             raise
-        return [self.number(stage) for stage in stages]
+        numbers = [self.number(stage) for stage in stages]
+        if is_loop:
+            self._loops.update(numbers)
+        return numbers
+
+    def settled(self, make: Callable[[], T]) -> T:
+        """The result of `make`, which asks for programs; all of them are compiled then.
+
+        Raises:
+            CompileError: The error of the first program that has one, which also comes before an
+                error of `make`.
+            LoopRefused: That program runs a loop in one workgroup.
+        """
+        try:
+            made = make()
+        except Exception:
+            self._wait()
+            raise
+        self._wait()
+        return made
+
+    def _wait(self) -> None:
+        for number, stage in enumerate(self.stages):
+            try:
+                stage.wait()
+            except CompileError as failure:
+                if number in self._loops:
+                    raise LoopRefused from failure
+                raise
 
     def windowed(self, choice: Choice) -> Choice:
         """`choice`, for programs that run by windows if these do."""

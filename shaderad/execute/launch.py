@@ -202,7 +202,8 @@ class Launch:
     def prepare(self, mode: Mode, wanted: frozenset[str]) -> None:
         """Lowers and compiles a mode that a dispatch will ask for."""
         if not self.facts.is_prebuilt:
-            self.device.stages.of(self.kernel, self._choice(mode, wanted))
+            for stage in self.device.stages.of(self.kernel, self._choice(mode, wanted)):
+                stage.wait()
 
     def forward(self, tangents: Mapping[str, Array]) -> dict[str, Array]:
         """Tangents of the float results, by name, for tangents of inputs and uniforms."""

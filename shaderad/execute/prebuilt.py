@@ -88,9 +88,10 @@ class BuiltEntry:
         refusal: Error | None = None
         for built in OfferedMode(self.name, self.folder, mode, offers).serving(device.capabilities):
             try:
-                return built.plan, [
-                    device.stages.compiled(p.lowered, p.kernel) for p in built.programs
-                ]
+                stages = [device.stages.begun(p.lowered, p.kernel) for p in built.programs]
+                for stage in stages:
+                    stage.wait()
+                return built.plan, stages
             except CompileError as failure:
                 refusal = refusal or failure  # naga may take the code of another target.
         assert refusal is not None

@@ -172,7 +172,10 @@ class GraphPrograms(KernelPrograms):
         stages, kernel = self.device.stages, step.producer.kernel.reported_name
         with AtUserLine():
             passes = lowered_passes(step, stages.variant(self.windowed(choice)))
-            numbers = [self.number(stages.compiled(one.lowered, kernel)) for one in passes.steps]
+            numbers = [
+                self.number(stages.begun(one.lowered, kernel, is_generated=True))
+                for one in passes.steps
+            ]
         return StagedPasses(passes, tuple(numbers), step.shape)
 
 
@@ -316,7 +319,8 @@ class GraphRunner:
         make_windowed: Callable[[], Scheduled] | None = None,
     ) -> Scheduled:
         programs = GraphPrograms(self._device, is_windowed=is_windowed)
-        return Scheduled(self._device, schedule(plan, programs), programs.stages, make_windowed)
+        made = programs.settled(lambda: schedule(plan, programs))
+        return Scheduled(self._device, made, programs.stages, make_windowed)
 
 
 def evaluate(

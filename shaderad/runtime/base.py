@@ -12,10 +12,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Container, Generator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from itertools import accumulate
 from typing import Any, ParamSpec, TypeVar
+from weakref import WeakValueDictionary
 
 from shaderad.compiler.artifact import BindingAccess, Code, Program
+from shaderad.compiler.background import Pending, background
 from shaderad.diagnostics import error
 from shaderad.diagnostics.progress import Work
 from shaderad.runtime.capabilities import (
@@ -58,6 +61,9 @@ WAITING_LIMIT = 512
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+Compilation = Pending[tuple[Code, Route]]
+"""A compilation in the background."""
 
 BufferOffset = tuple[DeviceBuffer, int]
 """A buffer, and an offset in it in bytes."""
@@ -110,6 +116,8 @@ class Runtime(TextureStore):
         self.pool = BufferPool()
         self.bindings: KeptBindings[Any] = KeptBindings()
         self.pipelines: KeptPipelines[Pipeline] = KeptPipelines()
+        self._compilations: WeakValueDictionary[Program, Compilation] = WeakValueDictionary()
+        """The compilations that were begun, for as long as somebody holds them."""
         self._routes: list[Route] = []
         self._first_runs: list[str] = []
         """Programs whose pipelines were made since the last wait."""
@@ -124,20 +132,31 @@ class Runtime(TextureStore):
 
     # -- programs ----------------------------------------------------------------------------------
 
+    @guarded
+    def begin(self, program: Program) -> Compilation | None:
+        """Starts to compile `program` in the background, without using the device.
+
+        Returns:
+            What the caller holds until it asks for the pipeline; `None` if there is one.
+        """
+        if self._cached(program) is not None:
+            return None
+        begun = self._compilations.get(program)
+        if begun is None or begun.has_failed:
+            begun = background().begin(partial(self.compiled, program), program.name)
+            self._compilations[program] = begun
+        return begun
+
     def pipeline(self, program: Program) -> Pipeline:
         """The pipeline of `program`, compiled (disk cache), vetted if needed, and cached."""
         pipeline = self._cached(program)
         if pipeline is None:
+            begun = self._compilations.get(program)
             # Without the lock: compilation takes long and must be interruptible.
             with let_through():
-                code, route = self.compiled(program)
+                code, route = self.compiled(program) if begun is None else begun.result()
             pipeline = self._added(program, code, route)
         return pipeline
-
-    def prepare(self, program: Program) -> None:
-        """Compiles `program` into the disk cache for `pipeline`, without using the device."""
-        check_program(self.capabilities, program)
-        self.compiled(program)
 
     def routes(self) -> tuple[Route, ...]:
         """The routes of all programs so far, oldest first."""

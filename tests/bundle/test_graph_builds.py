@@ -267,8 +267,8 @@ def test_one_schedule_serves_whichever_gradients_are_asked_for(
     graph_output: Output, device: sad.Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loaded, x = sad.load(graph_output.folder), np.float32([1.0, 2.0, 4.0, 8.0, 9.0])
-    stage, staged = device.stages.compiled, list[str]()
-    monkeypatch.setattr(device.stages, "compiled", lambda *a: staged.append(a[1]) or stage(*a))
+    stage, staged = device.stages.begun, list[str]()
+    monkeypatch.setattr(device.stages, "begun", lambda *a: staged.append(a[1]) or stage(*a))
     loaded.joined(x, x)
     both = [one.numpy() for one in sad.vjp(loaded.joined, x, x)[1](np.ones(7))]
     count = len(staged)

@@ -70,12 +70,12 @@ def test_modules_are_searched_before_the_source(cache: Cache) -> None:
 
 
 def test_a_damaged_module_is_made_again(tmp_path: Path, library: Path, child: Child) -> None:
-    made = find_or_make(tmp_path / "made", "shaderad", library, KEY, child)
+    made = find_or_make(tmp_path / "made", "shaderad", [library], KEY, child)
     assert made is not None
     whole = (made / file_of("shaderad")).read_bytes()
     for damaged in (b"", whole[: len(whole) // 2], whole[:-1] + bytes([whole[-1] ^ 1])):
         (made / file_of("shaderad")).write_bytes(damaged)
-        again = find_or_make(tmp_path / "made", "shaderad", library, KEY, child)
+        again = find_or_make(tmp_path / "made", "shaderad", [library], KEY, child)
         assert again is not None
         assert library_modules._is_whole(again, "shaderad")  # pyright: ignore[reportPrivateUsage]
 
@@ -83,9 +83,9 @@ def test_a_damaged_module_is_made_again(tmp_path: Path, library: Path, child: Ch
 def test_a_module_that_is_there_is_not_made_again(
     tmp_path: Path, library: Path, child: Child
 ) -> None:
-    made = find_or_make(tmp_path / "made", "shaderad", library, KEY, child)
+    made = find_or_make(tmp_path / "made", "shaderad", [library], KEY, child)
     assert made is not None
-    assert find_or_make(tmp_path / "made", "shaderad", library, KEY, BROKEN) == made
+    assert find_or_make(tmp_path / "made", "shaderad", [library], KEY, BROKEN) == made
 
 
 def test_another_library_has_another_module(tmp_path: Path, library: Path) -> None:
@@ -107,11 +107,11 @@ def test_only_modules_that_a_program_imports_are_made(tmp_path: Path) -> None:
 
 
 def test_without_a_module_the_source_is_read(tmp_path: Path, library: Path, child: Child) -> None:
-    assert find_or_make(tmp_path / "made", "shaderad", library, KEY, BROKEN) is None
+    assert find_or_make(tmp_path / "made", "shaderad", [library], KEY, BROKEN) is None
     (tmp_path / "file").write_text("")
-    assert find_or_make(tmp_path / "file", "shaderad", library, KEY, child) is None
+    assert find_or_make(tmp_path / "file", "shaderad", [library], KEY, child) is None
     (library / "shaderad.slang").write_text("module shaderad;\nthis is no Slang\n")
-    assert find_or_make(tmp_path / "made", "shaderad", library, KEY, child) is None
+    assert find_or_make(tmp_path / "made", "shaderad", [library], KEY, child) is None
     assert list((tmp_path / "made").iterdir()) == []
 
 
@@ -119,7 +119,7 @@ def test_threads_that_make_one_module_share_it(tmp_path: Path, library: Path, ch
     found: list[Path | None] = []
 
     def make() -> None:
-        found.append(find_or_make(tmp_path / "made", "shaderad", library, KEY, child))
+        found.append(find_or_make(tmp_path / "made", "shaderad", [library], KEY, child))
 
     threads = [threading.Thread(target=make) for _ in range(4)]
     for thread in threads:
@@ -132,7 +132,7 @@ def test_threads_that_make_one_module_share_it(tmp_path: Path, library: Path, ch
 
 def test_old_modules_are_dropped(tmp_path: Path, library: Path, child: Child) -> None:
     for number in range(10):
-        newest = find_or_make(tmp_path / "made", "shaderad", library, f"{number:016}", child)
+        newest = find_or_make(tmp_path / "made", "shaderad", [library], f"{number:016}", child)
     kept = list((tmp_path / "made").iterdir())
     assert len(kept) == 8
     assert newest in kept

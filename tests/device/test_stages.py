@@ -89,3 +89,59 @@ def test_what_fails_in_the_background_is_raised_where_it_is_asked_for(
         pullback(np.ones(2, np.float32))
     monkeypatch.undo()
     np.testing.assert_allclose(pullback(np.ones(2, np.float32))[0].numpy(), [3.0, 12.0])
+
+
+# -- programs that compile side by side ----------------------------------------------------------
+
+
+@sad.graph
+def three_programs(x):
+    """Its three dispatches are of three programs: a map, a sum over rows, and a maximum."""
+    rows = sad.reshape(sad.exp(x), (2, 2))
+    return sad.sum(rows, axis=1) + sad.max(x)
+
+
+def test_the_programs_of_a_plan_compile_side_by_side(
+    device: sad.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runtime, meeting = device.runtime, threading.Barrier(2, timeout=60.0)
+    compiled, count = runtime.compiled, [0]
+
+    def meeting_first(program: Any) -> Any:
+        count[0] += 1
+        if count[0] <= 2:
+            meeting.wait()  # breaks if no other program is compiled meanwhile
+        return compiled(program)
+
+    monkeypatch.setattr(runtime, "compiled", meeting_first)
+    x = sad.array([0.0, 1.0, 2.0, 3.0], device=device)
+    wanted = np.exp([0.0, 1.0, 2.0, 3.0]).reshape(2, 2).sum(1) + 3.0
+    np.testing.assert_allclose(three_programs(x).numpy(), wanted, rtol=1e-6)
+    assert count[0] >= 2
+
+
+def test_the_error_of_the_first_program_is_raised_and_the_next_call_compiles_again(
+    device: sad.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runtime, compiled = device.runtime, device.runtime.compiled
+    names: list[str] = []
+    later = threading.Event()
+
+    def failing(program: Any) -> Any:
+        names.append(program.name)
+        number = len(names)
+        if number == 1:
+            later.wait(60.0)  # the error of a later program is there before that of the first
+        later.set()
+        raise sad.CompileError("SR0503", f"fault of number {number}")
+
+    again = sad.graph(lambda x: sad.sum(sad.reshape(sad.exp(x), (2, 2)), axis=1) + sad.min(x))
+    x = sad.array([0.0, 1.0, 2.0, 3.0], device=device)
+    monkeypatch.setattr(runtime, "compiled", failing)
+    with pytest.raises(sad.CompileError, match="fault of number 1") as caught:
+        again(x)
+    assert caught.value.span is not None
+    assert caught.value.span.file == __file__
+    monkeypatch.setattr(runtime, "compiled", compiled)
+    wanted = np.exp([0.0, 1.0, 2.0, 3.0]).reshape(2, 2).sum(1)
+    np.testing.assert_allclose(again(x).numpy(), wanted, rtol=1e-6)

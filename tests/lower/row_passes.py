@@ -64,9 +64,7 @@ def run(
     inputs = {name: Value(ArrayType(one.element, one.shape)) for name, one in given.items()}
     output = Value(ArrayType(*result))
     programs = KernelPrograms(device)
-    numbers = tuple(
-        programs.number(device.stages.compiled(one.lowered, "")) for one in passes.steps
-    )
+    numbers = tuple(programs.number(device.stages.begun(one.lowered, "")) for one in passes.steps)
     step = KernelStep(
         kernel=elements_of(x.element, x.ndim),
         choice=Choice(Mode.PRIMAL, "ignore", "", frozenset(), frozenset()),
