@@ -8,18 +8,26 @@ import pytest
 
 from shaderad.compiler.compile import compile_program
 from shaderad.ir import ops, sizes
-from shaderad.ir.nodes import Assign, Expr
-from shaderad.ir.types import FLOAT, Matrix, Struct, Type
+from shaderad.ir.nodes import Assign, Expr, Function, Kernel
+from shaderad.ir.types import DOUBLE, FLOAT, Matrix, Struct, Type
 from shaderad.lower.bindings import Variant
-from shaderad.lower.passes.entries import runs_of
+from shaderad.lower.passes.entries import binary_function, operator_of
 from shaderad.lower.passes.rows import BLOCK, Passes, lower_reduce, lower_scan
+from shaderad.lower.passes.runs import BLOCKS, SINGLE, UNROLLED, runs_of
 from shaderad.rules import composing as c
 from tests.launch_shapes import shape_of
 from tests.lower.row_passes import elements_of
 
+MATRIX = Matrix(FLOAT, 4, 4)
+
+
+def matrix_product() -> Function:
+    left, right = c.variable("left", MATRIX), c.variable("right", MATRIX)
+    return binary_function("product", MATRIX, c.apply(ops.MATMUL, left, right))
+
 
 def struct_of(count: int) -> Struct:
-    return Struct("Many", tuple((f"m{k}", Matrix(FLOAT, 4, 4)) for k in range(count)))
+    return Struct("Many", tuple((f"m{k}", MATRIX) for k in range(count)))
 
 
 @pytest.mark.parametrize(("t", "width"), [(FLOAT, 64), (struct_of(4), 64), (struct_of(5), 32),
@@ -35,14 +43,24 @@ def test_elements_without_room_in_group_memory_are_reduced_by_threads_alone() ->
         assert "groupshared" not in step.lowered.program.slang
 
 
-@pytest.mark.parametrize(("branch_count", "runs"), [(0, "Block"), (1, "Block"), (2, "Single")])
-def test_code_with_branches_is_not_repeated(branch_count: int, runs: str) -> None:
-    producer = elements_of(FLOAT, 1)
-    element: Expr = c.number(FLOAT, 1.0)
-    for k in range(branch_count):
-        element = c.conditional(c.apply(ops.LT, element, c.number(FLOAT, k)), element, element)
-    body = (*producer.body, Assign(name="branched", value=element))
-    assert runs_of(replace(producer, body=body), (), FLOAT) == f"{runs}Runs"
+def test_only_short_code_is_repeated_for_each_element() -> None:
+    add, mul = operator_of(ops.ADD, FLOAT).combine, operator_of(ops.MUL, DOUBLE).combine
+    product = operator_of(matrix_product(), MATRIX).combine
+    floats, doubles = elements_of(FLOAT, 1), elements_of(DOUBLE, 1)
+
+    def runs(producer: Kernel, combine: Function, *values: Expr, is_scan: bool = False) -> str:
+        more = tuple(Assign(name=f"v{k}", value=value) for k, value in enumerate(values))
+        producer = replace(producer, body=(*producer.body, *more))
+        return runs_of(producer, combine, (), is_scan=is_scan)
+
+    one, two = c.number(FLOAT, 1.0), c.number(DOUBLE, 2.0)
+    branch = c.conditional(c.apply(ops.LT, one, one), one, one)
+    for is_scan in (False, True):
+        assert runs(floats, add, c.apply(ops.EXP, one), is_scan=is_scan) == UNROLLED
+        assert runs(doubles, mul, is_scan=is_scan) == UNROLLED
+        assert runs(floats, add, branch, is_scan=is_scan) == BLOCKS
+        assert runs(doubles, mul, c.apply(ops.EXP, two), is_scan=is_scan) == BLOCKS
+        assert runs(elements_of(MATRIX, 1), product, is_scan=is_scan) == SINGLE
 
 
 @pytest.mark.parametrize("is_parallel", [False, True])

@@ -7,9 +7,8 @@ tells how elements are computed, combined and stored; the entry point calls the 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
 from typing import ClassVar
 
 from shaderad.bodies.reaches import END_ITEM, FIRST_ITEM, OWN, Reach
@@ -17,19 +16,13 @@ from shaderad.ir import ops, sizes
 from shaderad.ir.arrays import Reducer
 from shaderad.ir.nodes import (
     Call,
-    Conditional,
     Expr,
-    ForwardDiff,
     Function,
-    If,
-    Kernel,
-    Logical,
     Parameter,
     Return,
-    Stmt,
 )
-from shaderad.ir.types import Struct, Type, byte_count, is_bool, is_integer, leaves
-from shaderad.ir.walk import Block, expressions, statements
+from shaderad.ir.types import Struct, Type, byte_count, is_bool, is_integer
+from shaderad.ir.walk import Block
 from shaderad.lower.bindings import Role, Word, WordKind
 from shaderad.lower.entry.points import (
     EntryWriter,
@@ -39,22 +32,13 @@ from shaderad.lower.entry.points import (
 )
 from shaderad.lower.entry.scope import INDEX, EntryScope
 from shaderad.lower.entry.tiles import first_item, write_indices
+from shaderad.lower.passes.runs import runs_of
 from shaderad.lower.write.functions import FunctionWriter
 from shaderad.lower.write.text import Piece
 from shaderad.rules import composing as c
 
 _GROUP_MEMORY = 16 * 1024
 """Bytes of group memory that WebGPU promises."""
-
-_LONG = 120
-"""Code is not repeated for elements and combinations of so many statements and expressions."""
-_MOST_BRANCHES = 1
-"""Code with more of them is not repeated: SwiftShader would compile it in exponential time.
-
-Each call counts, and a derivative twice: its code holds all calls in one.
-"""
-_FEW = 4
-"""Code is not repeated for states of more scalars."""
 
 
 def width_of(state: Type) -> int:
@@ -66,27 +50,6 @@ def width_of(state: Type) -> int:
 def has_room(state: Type) -> bool:
     """True if group memory has room for a state a thread."""
     return width_of(state) * byte_count(state) <= _GROUP_MEMORY
-
-
-def runs_of(producer: Kernel, functions: tuple[Function, ...], state: Type) -> str:
-    """The type of shaders/runs.slang by which threads iterate over their elements."""
-    bodies = (producer.body, *(f.body for f in functions))
-    # Shared expressions count at each use, which may be very often: stop at the limit.
-    parts = list(islice(chain.from_iterable(map(_inlined, bodies)), _LONG))
-    branch_count = sum(isinstance(part, Conditional | If | Logical) for part in parts)
-    is_short = len(parts) < _LONG and branch_count <= _MOST_BRANCHES
-    return "BlockRuns" if is_short and len(leaves(state)) <= _FEW else "SingleRuns"
-
-
-def _inlined(body: Block) -> Iterator[Expr | Stmt]:
-    """Every node of a body and of what it calls, as often as code repeats them."""
-    for statement in statements(body):
-        yield statement
-        for e in expressions(statement):
-            yield e
-            if isinstance(e, Call | ForwardDiff):
-                for _ in range(2 if isinstance(e, ForwardDiff) else 1):
-                    yield from _inlined(e.function.body)
 
 
 def result_name(stem: str, position: int) -> str:
@@ -255,7 +218,12 @@ class Fold:
         self.combine = entry.module.function(around.operator.combine)
         self._is_together = "is_together" in around.words
         self._width = width_of(state)
-        self.runs = runs_of(entry.kernel, around.called, state)
+        self.runs = runs_of(
+            entry.kernel,
+            around.operator.combine,
+            around.epilogues,
+            is_scan=isinstance(around, ScanEntry),
+        )
 
     def write(self) -> tuple[str, Piece, Piece]:
         """The entry point's name, its tags and its text."""
