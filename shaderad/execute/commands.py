@@ -9,7 +9,7 @@ to nobody else after the run.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -157,6 +157,15 @@ class LoopCommand:
                     self.ran_over()
                 return
         self.ran_over()
+
+
+def pipelines_of(commands: Iterable[Command]) -> Iterator[Pipeline]:
+    """The pipeline of each dispatch, those in loops included."""
+    for command in commands:
+        if isinstance(command, Dispatch):
+            yield command.pipeline
+        elif isinstance(command, LoopCommand):
+            yield from pipelines_of(command.commands)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import TYPE_CHECKING, Protocol
 
+from shaderad.compiler.row_layouts import LENGTH, ROWS
 from shaderad.device.stages import Choice, KernelFacts
 from shaderad.execute.conversion_kernels import RESULT, cast_kernel
 from shaderad.execute.planned_kernels import PlannedKernel, moved_over
@@ -31,17 +32,18 @@ from shaderad.execute.step_arrays import StepArrays
 from shaderad.execute.window_items import items_of_teams, items_of_threads
 from shaderad.ir import sizes, types
 from shaderad.ir.arrays import ArrayType, Value, operand_name
-from shaderad.lower.bindings import LENGTH, ROLES, ROWS, Mode, Role, thread_groups
+from shaderad.lower.bindings import ROLES, Mode, Role, thread_groups
 from shaderad.runtime import buffers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from shaderad.compiler.row_layouts import Chunks
     from shaderad.execute.schedule import LaunchPlan, Schedule
     from shaderad.ir import nodes
     from shaderad.ir.sizes import Shape, Size
     from shaderad.lower.bindings import Lowered, Resource
-    from shaderad.lower.passes.rows import Chunks, Passes
+    from shaderad.lower.passes.rows import Passes
     from shaderad.plan.steps import RunPass
 
 

@@ -133,12 +133,14 @@ def lowered_passes(step: RunPass, variant: Variant) -> Passes:
     if not isinstance(node, arrays.Scan):
         has_init = step.init is not None
         op = node.ops if isinstance(node, ReduceFields) else node.op
-        return lower_reduce(kernel, op, variant, functions, reader, has_init=has_init)
+        return lower_reduce(
+            kernel, op, variant, functions, reader, has_init=has_init, only=step.needed
+        )
     if epilogue is None:
-        return lower_scan(kernel, node.op, variant)
+        return lower_scan(kernel, node.op, variant, only=step.needed)
     return lower_scan(
         kernel, node.op, variant, functions, reader,
-        is_mirrored=epilogue.is_mirrored, is_exclusive=epilogue.is_exclusive,
+        is_mirrored=epilogue.is_mirrored, is_exclusive=epilogue.is_exclusive, only=step.needed,
     )  # fmt: skip
 
 

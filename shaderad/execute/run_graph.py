@@ -19,6 +19,7 @@ from shaderad.device.prebuilt import used_of_build
 from shaderad.device.stages import WeakKeys
 from shaderad.diagnostics import error
 from shaderad.diagnostics.progress import Work
+from shaderad.execute.commands import pipelines_of
 from shaderad.execute.kept_schedules import (
     PREPARED_LIMIT,
     KernelPrograms,
@@ -345,4 +346,6 @@ def explained(
     found, _ = runner.prepared(graph, inputs, sizes)
     memory = Memory(found.live_bytes, sum(found.kept_bytes), sum(found.scratch_bytes))
     text = explain(runner.plan(graph, sizes), len(graph.nodes), sizes, memory)
-    return f"{text}\ndispatches: {found.dispatch_count}, in one submission"
+    program_count = len(set(pipelines_of(found.commands)))
+    dispatches = f"dispatches: {found.dispatch_count}, in one submission"
+    return f"{text}\n{dispatches}\nprograms: {program_count}"

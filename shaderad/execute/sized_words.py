@@ -26,7 +26,7 @@ class SizedFacts:
     uniforms: Mapping[str, Size]
     """Uniforms that hold sizes; the words of all others come from the host."""
     formulas: Mapping[str, Size]
-    """The sizes of a pass by name: `Formulas` of `lower/passes/rows.py`."""
+    """The sizes of a pass by name: compiler/row_layouts.py."""
     first_item: Size = 0
     """The first thread or team of a window."""
 

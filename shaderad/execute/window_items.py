@@ -6,19 +6,20 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from shaderad.bodies.reaches import END_ITEM, FIRST_ITEM, window_symbols
+from shaderad.compiler.row_layouts import LENGTH, ROWS
 from shaderad.execute.schedule import Windows
 from shaderad.ir import sizes
-from shaderad.lower.bindings import LENGTH, ROWS, thread_groups
+from shaderad.lower.bindings import thread_groups
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from shaderad.bodies.reaches import Reach
+    from shaderad.compiler.row_layouts import Chunks
     from shaderad.execute.schedule import BoundPart
     from shaderad.execute.sized_words import SizedFacts
     from shaderad.ir.sizes import Shape, Size
     from shaderad.lower.bindings import Lowered
-    from shaderad.lower.passes.rows import Chunks
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,8 +27,6 @@ ATOMICS = ("native", "exchange", "compare-exchange")
 """Values of `Variant.atomics`: the implementation of atomic adds of floats."""
 CHECKS = ("nan", "writes")
 """Values of `Variant.checks`: NaN and infinity; an Out element written twice."""
-ROWS, LENGTH = "rows", "length"
-"""The number and length of rows, from which the sizes of a reduction or scan follow."""
 
 
 class Mode(Enum):

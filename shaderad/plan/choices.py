@@ -2,8 +2,8 @@
 
 Sizes decide whether one workgroup runs a loop (`in_group/`), whether threads load four elements at
 once (`wide_tiles.py`), how large tiles of few results are (`tile_kernels.py`), which indices of a
-user's kernel are in range (`bodies/ranges.py`), and whether a step only copies. Where sizes are
-open, what is right for all of them runs.
+user's kernel are in range (`bodies/ranges.py`), which dispatches of reductions and scans run, and
+whether a step only copies. Where sizes are open, what is right for all of them runs.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from shaderad.plan.steps import (
     Repeat,
     RepeatWhile,
     RunKernel,
+    RunPass,
     RunTiles,
     Step,
     WideTiles,
@@ -55,8 +56,9 @@ class Decision(Generic[T_co]):
     """For each loop the numbers in its kernel, first that of its threads, 0 if a dispatch a step
     runs; for each sum over tiles the kind of its kernel, then, if that is for all sizes, the sizes
     of its tiles, else the elements that a thread takes at a time, 1 if it stores by four, and 1 if
-    its sums are short; for each user kernel the bits of the conditions on its indices; -1 for a
-    step that copies, 0 for one that might."""
+    its sums are short; for each user kernel the bits of the conditions on its indices; for each
+    reduction or scan 0 for all its dispatches, else 1 and the bits of those that run; -1 for a step
+    that copies, 0 for one that might."""
     make: Callable[[], T_co]
     """Makes the step or plan."""
 
@@ -121,6 +123,8 @@ class PlanChoices:
                 return Decision(body.numbers, lambda: replace(step, body=body.make()))
             case CallKernel():
                 return self._of_call(step)
+            case RunPass():
+                return self._of_pass(step)
             case _:
                 return Decision((), lambda: step)
 
@@ -147,6 +151,17 @@ class PlanChoices:
             for name, extent in extents.items()
             if self._is_known(extent)
         }
+
+    # -- reductions and scans ----------------------------------------------------------------
+
+    def _of_pass(self, step: RunPass) -> Decision[Step]:
+        rows, length = sizes.product(step.shape[:-1]), step.shape[-1]
+        if not (self._is_known(rows) and self._is_known(length)):
+            return Decision((0,), lambda: step)
+        counts = (sizes.evaluate(size, self.known) for size in (rows, length))
+        needed = step.layout(self.shape).needed(*counts)
+        bits = sum(1 << (k + 1) for k in needed)
+        return Decision((1 + bits,), lambda: replace(step, needed=needed))
 
     # -- tiles -----------------------------------------------------------------------------
 

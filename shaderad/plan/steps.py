@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from shaderad.compiler.launch_shapes import LaunchShape
+from shaderad.compiler.row_layouts import Layout, reduction_layout, scan_layout
 from shaderad.ir import arrays
 from shaderad.ir.arrays import Value
 from shaderad.ir.nodes import Function
@@ -87,6 +89,9 @@ class RunPass:
     init: Value | None = None
     """The initial value of each row."""
     epilogue: Epilogue | None = None
+    needed: tuple[int, ...] | None = None
+    """The dispatches of its layout that run, if sizes are known; `None` for all, of which the host
+    runs some."""
 
     @property
     def works(self) -> tuple[PlanKernel, ...]:
@@ -103,6 +108,13 @@ class RunPass:
     def shape(self) -> Shape:
         """The shape of the elements."""
         return self.node.operands[0].shape
+
+    def layout(self, shape: LaunchShape) -> Layout:
+        """Its dispatches, for all sizes."""
+        (name, _), *_ = self.producer.writes
+        state = self.producer.kernel.buffer(name).type.element
+        make = scan_layout if isinstance(self.node, arrays.Scan) else reduction_layout
+        return make(state, shape)
 
     @property
     def results(self) -> tuple[Value, ...]:

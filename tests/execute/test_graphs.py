@@ -230,6 +230,9 @@ def test_buffers_serve_again_within_a_run_and_in_the_next(device: sad.Device) ->
     text = explained(graph, given, {"n": 1 << 18}, device)
     assert f"allocated: {made:,} bytes" in text
     assert f"dispatches: {found.dispatch_count}, in one submission" in text
+    # Each sort has the same programs, and each sum.
+    program_count = int(text.split("programs: ")[1])
+    assert 0 < program_count < found.dispatch_count / 2
     first = evaluate(graph, given, {"n": 1 << 18}, device)[0].numpy()
     np.testing.assert_array_equal(evaluate(graph, given, {"n": 1 << 18}, device)[0], first)
 

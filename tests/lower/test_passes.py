@@ -7,12 +7,13 @@ from dataclasses import replace
 import pytest
 
 from shaderad.compiler.compile import compile_program
+from shaderad.compiler.row_layouts import BLOCK, reduction_layout, scan_layout
 from shaderad.ir import ops, sizes
 from shaderad.ir.nodes import Assign, Expr, Function, Kernel
 from shaderad.ir.types import DOUBLE, FLOAT, Matrix, Struct, Type
 from shaderad.lower.bindings import Variant
 from shaderad.lower.passes.entries import binary_function, operator_of
-from shaderad.lower.passes.rows import BLOCK, Passes, lower_reduce, lower_scan
+from shaderad.lower.passes.rows import Passes, lower_reduce, lower_scan
 from shaderad.lower.passes.runs import BLOCKS, SINGLE, UNROLLED, runs_of
 from shaderad.rules import composing as c
 from tests.launch_shapes import shape_of
@@ -35,7 +36,8 @@ def struct_of(count: int) -> Struct:
 def test_groups_are_as_wide_as_group_memory_allows(t: Type, width: int) -> None:
     for step in lower_scan(elements_of(t, 1), ops.ADD, Variant()).steps:
         assert step.lowered.program.workgroup == (width, 1, 1)
-        assert f"parts[{width}];" in step.lowered.program.slang
+        is_together = step.chunks.is_together
+        assert (f"parts[{width}];" in step.lowered.program.slang) == is_together
 
 
 def test_elements_without_room_in_group_memory_are_reduced_by_threads_alone() -> None:
@@ -48,10 +50,16 @@ def test_only_short_code_is_repeated_for_each_element() -> None:
     product = operator_of(matrix_product(), MATRIX).combine
     floats, doubles = elements_of(FLOAT, 1), elements_of(DOUBLE, 1)
 
-    def runs(producer: Kernel, combine: Function, *values: Expr, is_scan: bool = False) -> str:
+    def runs(
+        producer: Kernel,
+        combine: Function,
+        *values: Expr,
+        is_scan: bool = False,
+        is_built_in: bool = True,
+    ) -> str:
         more = tuple(Assign(name=f"v{k}", value=value) for k, value in enumerate(values))
         producer = replace(producer, body=(*producer.body, *more))
-        return runs_of(producer, combine, (), is_scan=is_scan)
+        return runs_of(producer, combine, (), is_built_in=is_built_in, is_scan=is_scan)
 
     one, two = c.number(FLOAT, 1.0), c.number(DOUBLE, 2.0)
     branch = c.conditional(c.apply(ops.LT, one, one), one, one)
@@ -60,7 +68,9 @@ def test_only_short_code_is_repeated_for_each_element() -> None:
         assert runs(doubles, mul, is_scan=is_scan) == UNROLLED
         assert runs(floats, add, branch, is_scan=is_scan) == BLOCKS
         assert runs(doubles, mul, c.apply(ops.EXP, two), is_scan=is_scan) == BLOCKS
-        assert runs(elements_of(MATRIX, 1), product, is_scan=is_scan) == SINGLE
+        for is_built_in, way in ((True, BLOCKS), (False, SINGLE)):
+            matrices = elements_of(MATRIX, 1)
+            assert runs(matrices, product, is_scan=is_scan, is_built_in=is_built_in) == way
 
 
 @pytest.mark.parametrize("is_parallel", [False, True])
@@ -77,6 +87,29 @@ def test_chunks_cover_rows_and_none_is_empty(rows: int, length: int, is_parallel
     assert known["team_count"] == rows * chunks
     groups = [sizes.evaluate(step.group_count, known) for step in passes.steps]
     assert all(0 < g <= 4096 for g in groups) == (rows > 0)
+    needed = [step for step in passes.steps if sizes.evaluate(step.is_needed, known) > 0]
+    together = [step.chunks.is_together for step in needed]
+    is_long = [known["chunk_length"] >= 128, chunks >= 128][: 1 + (chunks > 1)]
+    assert together == [is_parallel and one for one in is_long]
+
+
+def test_each_program_holds_one_way_in_which_teams_work() -> None:
+    for passes in all_passes():
+        for step in passes.steps:
+            ways = [way for way in ("Alone<", "Together<") if way in step.lowered.program.slang]
+            assert ways == [("Together<" if step.chunks.is_together else "Alone<")]
+
+
+def test_only_the_passes_that_sizes_ask_for_are_lowered() -> None:
+    x = elements_of(FLOAT, 1)
+    reduction, scan = (layout(FLOAT, Variant().shape) for layout in (reduction_layout, scan_layout))
+    assert [reduction.needed(1, n) for n in (1, 120, 400, 100_000)] == [(0,), (0,), (1,), (1, 2)]
+    assert [scan.needed(1, n) for n in (0, 1, 400, 100_000)] == [(), (4,), (5,), (1, 2, 5)]
+    assert reduction.needed(1, 1 << 20) == (1, 3)
+    (step,) = lower_reduce(x, ops.ADD, Variant(), only=(1,)).steps
+    assert step.lowered.program.name == "elements_reduce_together"
+    names = [s.lowered.program.name for s in lower_scan(x, ops.ADD, Variant(), only=(1, 5)).steps]
+    assert names == ["elements_reduce_together", "elements_scan_together"]
 
 
 @pytest.mark.parametrize("length", [4096, 100_003, 1 << 20, 1 << 28])

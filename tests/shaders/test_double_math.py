@@ -8,7 +8,9 @@ from functools import cache
 import numpy as np
 import pytest
 
-from shaderad.compiler.artifact import library_folder
+from shaderad.compiler.artifact import Program, library_folder
+from shaderad.compiler.compile import compile_program
+from shaderad.compiler.spirv import instructions, words_of
 from shaderad.ir import ops
 from shaderad.runtime import Runtime
 
@@ -33,6 +35,35 @@ def expected(index: int) -> list[tuple[np.ndarray, np.ndarray]]:
 def test_every_function_that_doubles_have_of_their_own_is_held_against_mpmath() -> None:
     own = {op.name for op in ops.TABLE.values() if op.double}
     assert own <= {function.op.name for function in FUNCTIONS}
+
+
+CALL = 57
+"""The opcode of ``OpFunctionCall`` (SPIR-V 1.6, section 3.56.9)."""
+
+
+def test_the_code_of_a_function_stands_once_however_often_it_is_called() -> None:
+    sizes: list[int] = []
+    for count in (1, 4):
+        calls = [f"    x[{k}] = doublePow(doubleExp(x[{k}]), 0.5lf);" for k in range(count)]
+        text = [
+            "import shaderad;",
+            "import safe_math;",
+            "import double_math;",
+            "[[vk::binding(0, 0)]]",
+            "RWStructuredBuffer<double> x;",
+            '[shader("compute")]',
+            "[numthreads(1, 1, 1)]",
+            "void main_of_calls()",
+            "{",
+            *calls,
+            "}",
+        ]
+        program = Program("main_of_calls", "\n".join(text), (1, 1, 1), ())
+        module = compile_program(program, "spirv").content
+        opcodes = [opcode for opcode, _ in instructions(words_of(module))]
+        assert opcodes.count(CALL) == 2 * count
+        sizes.append(len(module))
+    assert sizes[1] < 1.2 * sizes[0]
 
 
 @pytest.mark.gpu

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from shaderad.bodies.reaches import END_ITEM, FIRST_ITEM, OWN, Reach
+from shaderad.compiler.row_layouts import width_of
 from shaderad.ir import ops, sizes
 from shaderad.ir.arrays import Reducer
 from shaderad.ir.nodes import (
@@ -21,7 +22,7 @@ from shaderad.ir.nodes import (
     Parameter,
     Return,
 )
-from shaderad.ir.types import Struct, Type, byte_count, is_bool, is_integer
+from shaderad.ir.types import Struct, Type, is_bool, is_integer
 from shaderad.ir.walk import Block
 from shaderad.lower.bindings import Role, Word, WordKind
 from shaderad.lower.entry.points import (
@@ -36,20 +37,6 @@ from shaderad.lower.passes.runs import runs_of
 from shaderad.lower.write.functions import FunctionWriter
 from shaderad.lower.write.text import Piece
 from shaderad.rules import composing as c
-
-_GROUP_MEMORY = 16 * 1024
-"""Bytes of group memory that WebGPU promises."""
-
-
-def width_of(state: Type) -> int:
-    """Threads of a group; each has a state in group memory if `has_room`."""
-    places = _GROUP_MEMORY // byte_count(state)
-    return next((width for width in (64, 32, 16) if width <= places), 8)
-
-
-def has_room(state: Type) -> bool:
-    """True if group memory has room for a state a thread."""
-    return width_of(state) * byte_count(state) <= _GROUP_MEMORY
 
 
 def result_name(stem: str, position: int) -> str:
@@ -126,8 +113,10 @@ class PassEntry(ABC):
     """The entry point of a pass."""
 
     operator: Operator
-    words: Mapping[str, str]
-    """The size that each word holds (lower/passes/rows.py)."""
+    words: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The size that each word holds (compiler/row_layouts.py)."""
+    is_together: bool = False
+    """True if a group works on a chunk together; else each thread takes one."""
     start: str = ""
     """The array of initial values: one a row, or the prefix of each chunk; empty for none."""
     result: str
@@ -216,12 +205,13 @@ class Fold:
         state = around.operator.state
         self.state = entry.module.types.spell(state)
         self.combine = entry.module.function(around.operator.combine)
-        self._is_together = "is_together" in around.words
+        self._is_together = around.is_together
         self._width = width_of(state)
         self.runs = runs_of(
             entry.kernel,
             around.operator.combine,
             around.epilogues,
+            is_built_in=around.operator.is_commutative,
             is_scan=isinstance(around, ScanEntry),
         )
 
@@ -239,7 +229,8 @@ class Fold:
         self._around.write_results(self)
         piece.close()
         piece.add("")
-        name = self.entry.module.names.make(f"{self.entry.body}_{self._around.function}")
+        way = "_together" if self._is_together else ""
+        name = self.entry.module.names.make(f"{self.entry.body}_{self._around.function}{way}")
         open_group(self.entry.module, piece, name, self._width)
         piece.add(*(f"{variable} = {text};" for _, variable, text in variables))
         self._call()
@@ -275,13 +266,9 @@ class Fold:
         names = ("row_length", "chunk_length", "chunk_count", "team_count")
         groups = self.entry.word(WordKind.GROUP_COUNT_X, "group_count_x")
         piece.call("Rows rows = Rows", [*map(self.size, names), groups])
-        call = f"<{self._around.struct}, {self.runs}, {self._width}>(rows, {{}});"
-        if self._is_together:
-            together = f"{function}Together{call.format(self._group(1))}"
-            piece.guarded(f"if ({self.size('is_together')} != 0)", together)
-            piece.guarded("else", f"{function}Alone{call.format(self._group(self._width))}")
-        else:
-            piece.add(f"{function}Alone{call.format(self._group(self._width))}")
+        way, team_width = ("Together", 1) if self._is_together else ("Alone", self._width)
+        types = f"{self._around.struct}, {self.runs}, {self._width}"
+        piece.add(f"{function}{way}<{types}>(rows, {self._group(team_width)});")
 
     def _group(self, width: int) -> str:
         """The number of the group, each of which has `width` teams."""

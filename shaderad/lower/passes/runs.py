@@ -31,7 +31,8 @@ _BRANCH = 30
 """A branch or loop, which is never repeated: SwiftShader compiles it in exponential time."""
 _LIMIT = 24
 """Elements and combinations are unrolled up to this cost together; a scan combines each twice.
-Operators up to this cost combine in blocks, of which there is more code than of single elements."""
+Functions up to this cost combine in blocks, of which there is more code than of single elements.
+Sums and other built-in operators always do: their rounding errors stay small."""
 
 _CHEAP = frozenset({
     ops.ADD, ops.SUB, ops.MUL, ops.NEG, ops.MIN, ops.MAX, ops.ABS, ops.SELECT, ops.NOT, ops.TIMES,
@@ -41,11 +42,24 @@ _CHEAP = frozenset({
 
 
 def runs_of(
-    producer: Kernel, combine: Function, epilogues: Iterable[Function], *, is_scan: bool
+    producer: Kernel,
+    combine: Function,
+    epilogues: Iterable[Function],
+    *,
+    is_built_in: bool,
+    is_scan: bool,
 ) -> str:
-    """The type of shaders/runs.slang by which threads iterate over their elements."""
+    """The type of shaders/runs.slang by which threads iterate over their elements.
+
+    Args:
+        producer: The kernel that computes elements.
+        combine: The operator.
+        epilogues: Functions of each result.
+        is_built_in: True if the operator is no function of the user's.
+        is_scan: True for scans, which combine each element with the one before and the total.
+    """
     combination = _cost(combine.body)
-    if combination > _LIMIT:
+    if combination > _LIMIT and not is_built_in:
         return SINGLE
     parts = [producer.body, *([f.body for f in epilogues] if is_scan else ())]
     element = sum(map(_cost, parts)) + combination * (2 if is_scan else 1)
