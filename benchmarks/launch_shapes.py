@@ -3,8 +3,10 @@
     python benchmarks/launch_shapes.py [--runtime wgpu] [--rounds 9] [FIELD ..]
 
 For each number, programs that depend on it run with other numbers in its place, all on the device
-and in turn. Printed are milliseconds with the number of the table, and the medians of the others'
-ratios to it: below 1, another number is the better one. Inputs are resident; each run waits.
+and in turn. Results are compared first: a number with other results than that of the table is
+reported as wrong, and is not timed. Printed are milliseconds with the number of the table, and the
+medians of the others' ratios to it: below 1, another number is the better one. Inputs are resident;
+each run waits.
 """
 
 from __future__ import annotations
@@ -24,10 +26,13 @@ from shaderad import float4
 from shaderad.compiler import launch_shapes
 from shaderad.compiler.launch_shapes import LaunchShape
 
-Step = Callable[[], None]
-Program = Callable[[sad.Device], Step]
+Run = Callable[[], Any]
+"""Runs a program, and returns its array or arrays."""
+Program = Callable[[], Run]
+"""Makes the inputs of a program on the current device."""
 COUNT = 1 << 20
-rng = np.random.default_rng(0)
+TOLERANCE = 1e-3
+"""Of the largest element: other numbers add up floats in another order."""
 
 
 @sad.kernel
@@ -63,50 +68,48 @@ def blended(i: sad.Index, texels: sad.In[float4, 2], uv: sad.In[sad.float2], y: 
 # -- programs -----------------------------------------------------------------------------------
 
 
+def floats(*shape: int) -> np.ndarray[Any, Any]:
+    """The same each time, so that results can be compared."""
+    return np.random.default_rng(0).random(shape, np.float32)
+
+
 def of_graph(function: Callable[..., Any], *arrays: np.ndarray[Any, Any]) -> Program:
-    def program(device: sad.Device) -> Step:
+    def program() -> Run:
         graph, given = sad.graph(function), [sad.array(x) for x in arrays]
-        return waited(device, lambda: graph(*given))
+        return lambda: graph(*given)
 
     return program
 
 
-def plain(device: sad.Device) -> Step:
-    x = sad.array(rng.random((COUNT, 4), np.float32), dtype=float4)
-    return waited(device, lambda: shade(x, dim=COUNT))
+def plain() -> Run:
+    x = sad.array(floats(COUNT, 4), dtype=float4)
+    return lambda: shade(x, dim=COUNT)
 
 
-def uneven(device: sad.Device) -> Step:
-    x = sad.array(rng.random(COUNT, np.float32))
-    return waited(device, lambda: march(x, dim=COUNT))
+def uneven() -> Run:
+    x = sad.array(floats(COUNT))
+    return lambda: march(x, dim=COUNT)
 
 
-def same_addresses(device: sad.Device) -> Step:
-    x, w = sad.array(rng.random(COUNT, np.float32)), sad.array(rng.random(3, np.float32))
+def same_addresses() -> Run:
+    x, w = sad.array(floats(COUNT)), sad.array(floats(3))
     bar = sad.full((COUNT,), 1.0)
-    return waited(device, lambda: sad.vjp(lambda w: scaled(x, w, dim=COUNT), w)[1](bar))
+    return lambda: sad.vjp(lambda w: scaled(x, w, dim=COUNT), w)[1](bar)
 
 
 def looked_up(at_random: bool) -> Program:
     """The gradient by 512 x 512 texels of a lookup a pixel."""
 
-    def program(device: sad.Device) -> Step:
+    def program() -> Run:
         side = 1024
         rows, columns = np.divmod(np.arange(side * side), side)
         uv = np.stack([rows, columns], 1).astype(np.float32) / side
-        uv = rng.permutation(uv) if at_random else uv
-        texels = sad.array(rng.random((512, 512, 4), np.float32), dtype=float4)
+        uv = np.random.default_rng(0).permutation(uv) if at_random else uv
+        texels = sad.array(floats(512, 512, 4), dtype=float4)
         at, bar = sad.array(uv, dtype=sad.float2), sad.cast(sad.full((side * side,), 1.0), float4)
-        return waited(
-            device,
-            lambda: sad.vjp(lambda t: blended(t, at, dim=side * side), texels)[1](bar),
-        )
+        return lambda: sad.vjp(lambda t: blended(t, at, dim=side * side), texels)[1](bar)
 
     return program
-
-
-def table(rows: int, columns: int) -> np.ndarray[Any, Any]:
-    return rng.random((rows, columns), np.float32)
 
 
 def total(x: Any) -> Any:
@@ -153,25 +156,22 @@ def cut(name: str) -> Callable[[LaunchShape, Any], LaunchShape]:
 
 
 LONG_ROWS = {
-    "sum of 16M": of_graph(total, table(1, 1 << 24)),
-    "sums of 16 rows of 64k": of_graph(total, table(16, 1 << 16)),
-    "scan of 4M": of_graph(prefixes, table(1, 1 << 22)[0]),
+    "sum of 16M": of_graph(total, floats(1, 1 << 24)),
+    "sums of 16 rows of 64k": of_graph(total, floats(16, 1 << 16)),
+    "scan of 4M": of_graph(prefixes, floats(1 << 22)),
 }
 KERNELS = {"float4 map": plain, "data-dependent loop": uneven}
 PRODUCTS = {
-    "512 x 512 x 512": of_graph(product, table(512, 512), table(512, 512)),
-    "16384 x 64 x 64": of_graph(product, table(16384, 64), table(64, 64)),
-    "64 x 16384 x 64": of_graph(product, table(64, 16384), table(16384, 64)),
-    "16 x 65536 x 32": of_graph(product, table(16, 65536), table(65536, 32)),
+    "512 x 512 x 512": of_graph(product, floats(512, 512), floats(512, 512)),
+    "16384 x 64 x 64": of_graph(product, floats(16384, 64), floats(64, 64)),
+    "64 x 16384 x 64": of_graph(product, floats(64, 16384), floats(16384, 64)),
+    "16 x 65536 x 32": of_graph(product, floats(16, 65536), floats(65536, 32)),
 }
 COLUMNS = {
-    "columns of 65536 x 64": of_graph(of_columns, table(65536, 64)),
-    "columns of 4096 x 4096": of_graph(of_columns, table(4096, 4096)),
+    "columns of 65536 x 64": of_graph(of_columns, floats(65536, 64)),
+    "columns of 4096 x 4096": of_graph(of_columns, floats(4096, 4096)),
 }
-LOOPS = {
-    f"50 sweeps over {n:,}": of_graph(swept, rng.random(n, np.float32))
-    for n in (64, 1024, 8192, 65536)
-}
+LOOPS = {f"50 sweeps over {n:,}": of_graph(swept, floats(n)) for n in (64, 1024, 8192, 65536)}
 CONTESTS = {
     "workgroup": Contest(field("workgroup"), (32, 64, 128, 256), KERNELS),
     "group_limit": Contest(field("group_limit"), (0, 32, 64, 128, 256, 1024), KERNELS),
@@ -225,25 +225,45 @@ def held(name: str, shape: LaunchShape) -> Any:
     return found
 
 
+def results_of(run: Run) -> list[np.ndarray[Any, Any]]:
+    found = run()
+    arrays = found if isinstance(found, tuple | list) else [found]
+    return [np.asarray(x.numpy(), np.float64) for x in arrays if x is not None]
+
+
+def are_equal(found: list[np.ndarray[Any, Any]], expected: list[np.ndarray[Any, Any]]) -> bool:
+    return all(
+        np.allclose(x, y, rtol=TOLERANCE, atol=TOLERANCE * np.abs(y).max(initial=0.0))
+        for x, y in zip(found, expected, strict=True)
+    )
+
+
 def decide(runtime: str, name: str, contest: Contest, rounds: int) -> None:
     """Prints a line for each program."""
     with sad.open_device(runtime) as device:
         own = held(name, device.capabilities.launch_shape)
     others = [value for value in contest.others if value != own]
     for title, program in contest.programs.items():
-        steps: dict[str, Step] = {}
+        steps: dict[str, Callable[[], None]] = {}
         devices: list[sad.Device] = []
+        expected: list[np.ndarray[Any, Any]] = []
         for value in (own, *others):
             with rows_changed(contest, value):
                 device = sad.open_device(runtime)
                 devices.append(device)
                 with device:
-                    step = program(device)
-                    step()
-            steps[str(value)] = step
+                    run = program()
+                    found = results_of(run)
+            expected = expected or found
+            if are_equal(found, expected):
+                steps[str(value)] = waited(device, run)
         times = alternated(steps, rounds)
         mine = times[str(own)]
-        ratios = "  ".join(f"{v}: {median_ratio(times[str(v)], mine):.2f}" for v in others)
+        ratio_by_value = {v: median_ratio(x, mine) for v, x in times.items()}
+        ratios = "  ".join(
+            f"{v}: {ratio_by_value[str(v)]:.2f}" if str(v) in times else f"{v}: WRONG RESULTS"
+            for v in others
+        )
         median = statistics.median(mine)
         print(f"{runtime:8} {name:18} {title:24} {own}: {median:7.2f} ms   {ratios}", flush=True)
         for device in devices:

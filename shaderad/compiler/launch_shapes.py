@@ -12,6 +12,10 @@ from dataclasses import dataclass, replace
 
 FEWEST_LANES = 4
 """The threads of a wave, at least, where there are waves; some APIs do not say how many."""
+MOST_THREADS = 1024
+"""The threads of a workgroup, at most, on every device that we know."""
+TEAMS = (4, 8)
+"""The teams for which `plan/wide_steps.py` can write kernels."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +31,10 @@ class Cut:
     is_together: bool
     """True if a workgroup may work on a chunk together; else each thread takes one."""
 
+    def __post_init__(self) -> None:
+        for name in ("longest_whole", "chunk_length", "chunk_limit"):
+            _check(self, name, getattr(self, name) >= 1)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchShape:
@@ -40,14 +48,15 @@ class LaunchShape:
 
     # -- kernels of the user ------------------------------------------------------------------
     group_limit: int
-    """Workgroups of a dispatch, whose threads loop over the indices; 0: a thread an index."""
+    """Workgroups of a dispatch, whose threads loop over the indices; 0: one thread per index."""
     sum_group_limit: int
-    """Workgroups of a dispatch whose groups sum, with one atomic add each."""
+    """Workgroups of a dispatch whose groups sum, with one atomic add each; at least 1."""
     adds_at_barriers: bool
     """True if a workgroup without waves sums additions of all its threads at one address."""
     held_additions: int
     """Additions of an index to a gradient, up to which a thread sums for several indices what they
-    add to the same elements; 0: each addition is an atomic one."""
+    add to the same elements; 0: each addition is an atomic one. Threads that meet at barriers never
+    hold additions."""
 
     # -- reductions and scans of rows ---------------------------------------------------------
     rows: Cut
@@ -58,7 +67,8 @@ class LaunchShape:
     tile_rows: int
     """Rows of the results of one thread, in registers, of four columns each."""
     lane_teams: tuple[int, ...]
-    """How many threads share what they load, where as many are in a wave; the best first."""
+    """How many threads share what they load, where as many are in a wave; the best first. Teams of
+    `TEAMS` alone."""
     shares_in_groups: bool
     """True if threads of a workgroup share what they load in its memory, where no wave does."""
     enough_threads: int
@@ -70,34 +80,73 @@ class LaunchShape:
 
     # -- loops that one workgroup runs --------------------------------------------------------
     loop_threads: tuple[int, int]
-    """The fewest and the most threads of the workgroup."""
+    """The fewest and the most threads of the workgroup; powers of two."""
     loop_step_cost: int
     """Additions of a step, up to which one workgroup takes less time than a dispatch."""
+
+    def __post_init__(self) -> None:
+        """Refuses rows by which kernels would compute wrong results."""
+        for name in ("workgroup", "loop_threads"):
+            _check(self, name, all(1 <= n <= MOST_THREADS for n in _numbers(getattr(self, name))))
+        for name in ("group_limit", "held_additions"):
+            _check(self, name, getattr(self, name) >= 0)
+        # Groups add their sums after the loop over their indices, at barriers.
+        at_least_one = ("sum_group_limit", "tile_rows", "enough_threads", "stream")
+        for name in (*at_least_one, "shortest_stream"):
+            _check(self, name, getattr(self, name) >= 1)
+        # Group memory holds one of these elements per thread, for which it is too small.
+        is_together = self.rows_of_large_elements.is_together
+        _check(self, "rows_of_large_elements", not is_together)
+        _check(self, "lane_teams", set(self.lane_teams) <= set(TEAMS))
+        fewest, most = self.loop_threads
+        are_powers = all(n & (n - 1) == 0 for n in self.loop_threads)
+        _check(self, "loop_threads", fewest <= most and are_powers)
+
+    def on(self, *, lanes: int, thread_limit: int) -> LaunchShape:
+        """The shape on a device whose waves have `lanes` threads, and workgroups `thread_limit`."""
+        workgroup = min(self.workgroup, thread_limit)
+        teams = (t for t in self.lane_teams if t <= lanes and workgroup % t == 0)
+        fewest, most = self.loop_threads
+        while most > max(1, thread_limit):
+            most //= 2
+        return replace(
+            self,
+            workgroup=workgroup,
+            lane_teams=tuple(teams),
+            loop_threads=(min(fewest, most), most),
+        )
+
+
+def _numbers(value: int | tuple[int, ...]) -> tuple[int, ...]:
+    return value if isinstance(value, tuple) else (value,)
+
+
+def _check(row: Cut | LaunchShape, name: str, is_right: bool) -> None:
+    if not is_right:
+        raise ValueError(f"`{name}` of a launch shape is {getattr(row, name)!r}")
 
 
 _CHUNKS_OF_GROUPS = Cut(longest_whole=8192, chunk_length=1024, chunk_limit=4096, is_together=True)
 _CHUNKS_OF_THREADS = Cut(longest_whole=2048, chunk_length=512, chunk_limit=4096, is_together=False)
 
-# No GPU has run the benchmark yet, so these numbers have reasons in place of measurements: 64
-# threads are whole waves on all GPUs, and 1,024 groups of them fill today's; a thread an index
-# lets adjacent threads access adjacent elements; atomic adds of single threads are cheap, and those
-# of one address are not; memory of a workgroup is nearer than buffers.
+# Ratios of times to those with the number here, on one NVIDIA H200 through Vulkan. All but those of
+# `workgroup` were taken with workgroups of 64. With 256, 896 of 896 conformance cases were right.
 _AT_ONCE = LaunchShape(
     is_parallel=True,
-    workgroup=64,
-    group_limit=0,
-    sum_group_limit=1024,
-    adds_at_barriers=True,
-    held_additions=0,
-    rows=_CHUNKS_OF_GROUPS,
+    workgroup=256,  # with it, to 64: streams 0.41, lookups 0.8, the rest 0.95 to 1.1
+    group_limit=0,  # 32: 2.88, 4.27; 256: 1.20, 1.25; 1024: 0.97, 0.85
+    sum_group_limit=1024,  # 32: 1.09; 128, 512: 1.0; 4096: 1.08
+    adds_at_barriers=True,  # False: 1.03
+    held_additions=0,  # 4, with group_limit 1024 to 8192: 1.0 for the gradient of a mesh
+    rows=_CHUNKS_OF_GROUPS,  # by threads: 1.32 to 3.97; others longer or shorter: 0.89 to 1.17
     rows_of_large_elements=_CHUNKS_OF_THREADS,
-    tile_rows=8,
-    lane_teams=(8, 4),
-    shares_in_groups=True,
-    enough_threads=8192,
-    stream=32768,
-    shortest_stream=32,
-    loop_threads=(32, 256),
+    tile_rows=8,  # 4: 0.90 to 1.28; 16: 0.81 to 1.01
+    lane_teams=(8, 4),  # 4 alone: 0.87 to 0.97; none: 1.04 to 1.71
+    shares_in_groups=True,  # False, without waves: 0.63 to 0.83
+    enough_threads=8192,  # 1024: 0.95 to 3.10; 32768: 0.82 to 0.98
+    stream=32768,  # 8192: 0.98, 0.99; 131072: 0.96, 0.99
+    shortest_stream=32,  # 8: 0.93, 1.05; 128: 0.98, 0.99
+    loop_threads=(32, 256),  # at least 128: 0.83, 1.04
     loop_step_cost=500_000,
 )
 # Ratios of times to those with the number here: of lavapipe on two cores, and where it says so of
@@ -136,11 +185,31 @@ def kind_of(*, is_parallel: bool, has_float_atomics: bool) -> str:
     return IN_TURN if has_float_atomics else IN_TURN_BY_WORDS
 
 
-def launch_shape(*, is_parallel: bool, has_float_atomics: bool, lanes: int) -> LaunchShape:
-    """The numbers for a device on which `lanes` adjacent threads can read what the others hold."""
+def launch_shape(
+    *, is_parallel: bool, has_float_atomics: bool, lanes: int, thread_limit: int = MOST_THREADS
+) -> LaunchShape:
+    """The numbers for a device.
+
+    Args:
+        is_parallel: True if threads of a workgroup run at once.
+        has_float_atomics: False if floats are added to memory as words.
+        lanes: Adjacent threads that can read what the others hold.
+        thread_limit: Maximum threads of a workgroup.
+    """
     row = TABLE[kind_of(is_parallel=is_parallel, has_float_atomics=has_float_atomics)]
-    return replace(row, lane_teams=tuple(team for team in row.lane_teams if team <= lanes))
+    return row.on(lanes=lanes, thread_limit=thread_limit)
 
 
-PORTABLE = launch_shape(is_parallel=True, has_float_atomics=False, lanes=1)
-"""For devices that nobody could ask, such as those that run a build."""
+# GPUs of one vendor prefer workgroups of 256. Until a second vendor is measured, what runs
+# everywhere keeps 64 threads, which are whole waves on all GPUs.
+_EVERYWHERE = replace(_AT_ONCE, workgroup=64)
+
+
+def portable_shape(*, lanes: int, workgroup: int = _EVERYWHERE.workgroup) -> LaunchShape:
+    """The numbers for devices that nobody could ask, such as those that run a build."""
+    row = replace(_EVERYWHERE, workgroup=workgroup)
+    return row.on(lanes=lanes, thread_limit=MOST_THREADS)
+
+
+PORTABLE = portable_shape(lanes=1)
+"""For devices of which nothing is known."""

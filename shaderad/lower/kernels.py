@@ -175,7 +175,8 @@ def _write(module: Module, resolved: Resolved, around: EntryWriter) -> Lowered:
         variant = module.variant
         if around is KERNEL_ENTRY and variant.adds_together:
             module.uniform_additions = _uniform_additions(module, adjoint)
-        if around is KERNEL_ENTRY and may_hold(variant):
+        # Threads that meet at barriers repeat the last index, and would hold its additions twice.
+        if around is KERNEL_ENTRY and may_hold(variant) and not module.goes_past_end:
             module.held_counts = _held_counts(module, adjoint)
         name, body_text = module.function(adjoint), None
     entry = EntryScope(module, resolved, name, around.own_uniforms)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from shaderad.compiler.launch_shapes import FEWEST_LANES, PORTABLE, LaunchShape, launch_shape
+from shaderad.compiler.launch_shapes import FEWEST_LANES, PORTABLE, LaunchShape, portable_shape
 from shaderad.lower.bindings import ATOMICS
 
 
@@ -50,10 +50,8 @@ class Profile:
     def launch_shape(self) -> LaunchShape:
         """How work is laid out over the threads of every device that runs the target."""
         has_lanes = self.has_subgroups and self.are_waves_free
-        lanes = FEWEST_LANES if has_lanes and self.workgroup % FEWEST_LANES == 0 else 1
-        has_float_atomics = self.atomics == "native"
-        shape = launch_shape(is_parallel=True, has_float_atomics=has_float_atomics, lanes=lanes)
-        return replace(shape, workgroup=self.workgroup)
+        lanes = FEWEST_LANES if has_lanes else 1
+        return portable_shape(lanes=lanes, workgroup=self.workgroup)
 
     @property
     def features(self) -> tuple[str, ...]:

@@ -87,6 +87,7 @@ class Capabilities:
             is_parallel=self.is_parallel,
             has_float_atomics=self.atomics == "native",
             lanes=self.subgroup_size,
+            thread_limit=self.workgroup_threads_limit,
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -193,6 +194,23 @@ def test_numbers_of_launch_shapes_are_compared_and_put_back(
     assert len(lines) == len(contest.programs)
     assert all(re.search(r"\(32, 64\): \d+\.\d\d", line) for line in lines)
     assert benchmark.launch_shapes.TABLE == table
+
+
+def test_a_number_of_launch_shapes_with_other_results_is_not_timed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    benchmark = imported("launch_shapes", monkeypatch)
+
+    def program() -> Callable[[], sad.Array]:
+        stream = next(iter(benchmark.launch_shapes.TABLE.values())).stream
+        return lambda: sad.full((2,), float(stream))
+
+    contest = benchmark.Contest(benchmark.field("stream"), (7, 32768), {"stream": program})
+    try:
+        benchmark.decide("wgpu", "stream", contest, rounds=1)
+    except sad.DeviceError as failure:
+        pytest.skip(f"wgpu: {failure.message}")
+    assert "7: WRONG RESULTS" in capsys.readouterr().out
 
 
 def test_each_contest_is_about_a_number_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:

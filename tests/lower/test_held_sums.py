@@ -14,7 +14,8 @@ from shaderad.ir.types import is_differentiable
 from shaderad.lower.bindings import Mode, Variant
 from shaderad.lower.kernels import lower_kernel
 from tests.agreement import check_against_oracle
-from tests.launch_shapes import shape_of
+from tests.devices import entered
+from tests.launch_shapes import change_rows, shape_of
 
 COUNT = 20_003
 """Indices: more than one for each thread, and no multiple of anything."""
@@ -118,3 +119,36 @@ def test_what_is_out_of_range_adds_nothing(device: sad.Device) -> None:
     w_bar, *_ = pullback(np.ones((COUNT, 4), np.float32))
     counts = np.bincount(k[(k >= 0) & (k < SIZE)], minlength=SIZE)
     np.testing.assert_allclose(w_bar.numpy(), 2.0 * counts[:, None].repeat(4, 1))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("runtime", ["wgpu", "slangpy"])
+def test_what_threads_hold_reaches_memory_in_every_row(
+    runtime: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    k, counts = np.array([0, 3, 0, 1, 1, 1], np.int32), [2.0, 3.0, 0.0, 1.0]
+    for group_limit, is_parallel in ((0, False), (2, True)):
+        change_rows(monkeypatch, group_limit=group_limit, held_additions=4, is_parallel=is_parallel)
+        with entered(runtime):
+            _, pullback = sad.vjp(picked, np.ones((4, 4), np.float32), k)
+            w_bar, *_ = pullback(np.ones((6, 4), np.float32))
+            np.testing.assert_array_equal(w_bar.numpy(), 2.0 * np.outer(counts, np.ones(4)))
+
+
+@sad.kernel
+def weighed(i: sad.Index, w: sad.In[float], k: sad.In[int], x: sad.In[float], y: sad.Out[float]):
+    total = 0.0
+    for j in range(3):
+        total += w[j] * x[i]
+    y[i] = total * w[k[i]]
+
+
+@pytest.mark.gpu
+def test_threads_that_meet_at_barriers_hold_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads past the end repeat the last index there."""
+    change_rows(monkeypatch, held_additions=4, adds_at_barriers=True)
+    monkeypatch.setattr(Variant, "adds_in_waves", False)
+    rng = np.random.default_rng(2)
+    with entered("wgpu"):
+        w, x = rng.uniform(0.5, 1.0, 5).astype(np.float32), rng.random(77, np.float32)
+        check_against_oracle(weighed, w, rng.integers(0, 5, 77, np.int32), x, dim=77)

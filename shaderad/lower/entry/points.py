@@ -109,8 +109,6 @@ def _write_entry(entry: EntryScope) -> tuple[str, Piece, Piece]:
     if group_limit(entry):
         with tile_loop(entry, count, has_sums=bool(sums)):
             _thread(entry)
-        for array, held in entry.module.arrays.held_sums.items():
-            piece.add(f"{held}.release<{entry.module.arrays.tag(array)}>();")
     else:
         row = entry.word(WordKind.GROUP_COUNT_X, "group_count_x")
         start = f"{first_item(entry)} + " if entry.module.variant.is_windowed else ""
@@ -119,6 +117,8 @@ def _write_entry(entry: EntryScope) -> tuple[str, Piece, Piece]:
         _end_launch(entry, count)
         write_indices(entry)
         _thread(entry)
+    for array, held in entry.module.arrays.held_sums.items():
+        piece.add(f"{held}.release<{entry.module.arrays.tag(array)}>();")
     if sums:
         _add_sums(entry)
     if entry.module.sends_reports:
