@@ -118,6 +118,8 @@ class Choice:
     natural: frozenset[Size] = frozenset()
     """Conditions on indices that hold: see `bodies/ranges.py`."""
     with_results: bool = False
+    absent: frozenset[str] = frozenset()
+    """Results without cotangents, in a backward mode."""
     is_one_thread: bool = False
     """False for primals, whose code is the same for any launch."""
     group_threads: int = 0
@@ -246,6 +248,7 @@ class Stages:
             accumulate=choice.accumulate,
             natural=choice.natural,
             with_results=choice.with_results,
+            absent=choice.absent,
             is_one_thread=choice.is_one_thread,
             is_one_group=choice.group_threads > 0,
             is_windowed=choice.is_windowed and not choice.group_threads,

@@ -8,7 +8,7 @@ in place, because the caller asked for it.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
@@ -269,9 +269,11 @@ class Launch:
         key = (mode, given, wanted, sums, with_results, natural)
         launch = self.setting.scheduled.get(key)
         if launch is None:
+            names = frozenset(name for _, name in given)
             choice = self._choice(mode, wanted, accumulate=bool(sums), with_results=with_results)
-            form = LaunchForm(choice, frozenset(name for _, name in given),
-                              frozenset(name for _, name in sums))  # fmt: skip
+            if mode is Mode.BACKWARD and not self.facts.is_prebuilt:
+                choice = replace(choice, absent=self.facts.differentiable_results - names)
+            form = LaunchForm(choice, names, frozenset(name for _, name in sums))
             launch = self.device.kept(LaunchSchedules).of(self.kernel, self.facts, form)
             self.setting.scheduled[key] = launch
         return launch

@@ -11,7 +11,7 @@ from shaderad.execute import schedule as to
 from shaderad.execute.kernel_steps import KernelBinder, KernelStep, PlanPrograms
 from shaderad.execute.schedule import Instruction, Move, Places, Schedule
 from shaderad.ir import arrays, sizes
-from shaderad.ir.types import Access
+from shaderad.ir.types import Access, is_differentiable
 from shaderad.lower.bindings import Mode, Role
 from shaderad.lower.passes.entries import result_name
 from shaderad.lower.passes.rows import INIT, RESULT, lower_reduce, lower_scan
@@ -181,7 +181,7 @@ def call_step(step: CallKernel) -> KernelStep:
         (Role.UNIFORM if name in uniforms else Role.INPUT, name): value
         for name, value in zip(call.names, step.reads, strict=False)
     }
-    mode, wanted = Mode.PRIMAL, frozenset[str]()
+    mode, wanted, absent = Mode.PRIMAL, frozenset[str](), frozenset[str]()
     if isinstance(node, arrays.KernelCall):
         outputs = zip(call.written, node.results, strict=True)
         values |= {(Role.OUTPUT, name): value for (name, _), value in outputs}
@@ -192,6 +192,9 @@ def call_step(step: CallKernel) -> KernelStep:
         given, made = (
             (Role.COTANGENT, Role.GRADIENT) if is_pull else (Role.TANGENT, Role.OUTPUT_TANGENT)
         )
+        if is_pull:
+            floats = {name for name, t in call.written if is_differentiable(t.element)}
+            absent = frozenset(floats.difference(node.given))
         derivatives = zip(node.given, step.reads[count:], strict=False)
         values |= {(given, name): value for name, value in derivatives}
         values |= {
@@ -210,7 +213,8 @@ def call_step(step: CallKernel) -> KernelStep:
     is_one = mode is not Mode.PRIMAL and all(extent == 1 for extent in call.dim)
     choice = Choice(
         mode, call.bounds, call.checks, launch_shaped(call), uniforms, wanted,
-        natural=step.natural, with_results=bool(step.stored), is_one_thread=is_one,
+        natural=step.natural, with_results=bool(step.stored), absent=absent,
+        is_one_thread=is_one,
     )  # fmt: skip
     return KernelStep(call.kernel, choice, call.dim, values, shapes)
 

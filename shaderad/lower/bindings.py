@@ -272,6 +272,8 @@ class Variant:
     """The sizes, among those that `bodies/ranges.py` compares, that are 0 or more."""
     with_results: bool = False
     """True if a backward dispatch computes the primal's results, which are local: `are_local`."""
+    absent: frozenset[str] = frozenset()
+    """Results without cotangents: a backward dispatch differentiates nothing for them alone."""
     is_one_thread: bool = False
     """True if the dispatch has at most one thread: every Index is 0."""
     is_one_group: bool = False

@@ -218,10 +218,12 @@ def _adjoint(module: Module, resolved: Resolved) -> Adjoint:
     written = {b.name for b in kernel.buffers if b.access is not Access.IN}
     functions = Adjoints(
         wanted=frozenset(summed - module.strategies.exclusive.keys()),
-        seeds=frozenset(written - set(resolved.own)),
+        seeds=frozenset(filter(module.has_cotangent, written - set(resolved.own))),
         derivatives=module.transforms,
     )
-    results = [n for n in resolved.own if is_differentiable(kernel.buffer(n).type.element)]
+    own = [n for n in resolved.own if is_differentiable(kernel.buffer(n).type.element)]
+    results = [*filter(module.has_cotangent, own)]
+    results += [s.name for s in resolved.sums if module.has_cotangent(s.buffer)]
     adjoint = pull_kernel_body(
         functions,
         kernel,
@@ -229,7 +231,7 @@ def _adjoint(module: Module, resolved: Resolved) -> Adjoint:
         {**resolved.local_types, **elements},
         parameters,
         frozenset(floats & (wanted | elements.keys())),
-        (*results, *(s.name for s in resolved.sums)),
+        tuple(results),
         resolved.locals if module.gives_results else (),
     )
     types = {p.name: p.type for p in adjoint.parameters}

@@ -28,8 +28,14 @@ LN2, LN10 = np.log(2.0), np.log(10.0)
 
 
 def _pow(y: Array, x: Array, p: Array) -> tuple[Array, Array]:
-    at_zero = np.where(p == 1, 1.0, 0.0)
-    by_x = np.where(x == 0, at_zero, p * np.power(x, p - 1))
+    """By x: ``p x^(p - 1)``, whose own derivatives follow from the same row.
+
+    At x = 0 it is 0 for p < 1, a definition, and 1 for p = 1. For 1 < p < 2 it is 0 with an
+    infinite derivative, as that of a square root.
+    """
+    is_edge = (x == 0) & (p < 2)
+    at_edge = np.where(p > 1, np.sqrt(x), np.where(p == 1, 1.0, 0.0))
+    by_x = np.where(is_edge, at_edge, p * np.power(np.where(is_edge, 1, x), p - 1))
     return by_x, np.where(x > 0, y * np.log(np.where(x > 0, x, 1)), 0)
 
 

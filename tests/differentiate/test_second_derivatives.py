@@ -425,3 +425,90 @@ def test_kernels_that_no_graph_runs_have_second_derivatives_in_both_modes(
         _, pullback = sad.vjp(sad.grad(energy), x)
         np.testing.assert_allclose(pushed.numpy(), expected, rtol=1e-5)
         np.testing.assert_allclose(pullback(v)[0].numpy(), expected, rtol=1e-5)
+
+
+# -- powers at 0 whose exponent is known only at run time --------------------------------------
+
+EXPONENTS = [0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0]
+SECOND_AT_ZERO = [0.0, 0.0, 0.0, np.inf, 2.0, 0.0, 0.0, 0.0]
+THIRD_AT_ZERO = {2.0: 0.0, 2.5: np.inf, 3.0: 6.0, 4.0: 0.0}
+
+
+@sad.function
+def power(x: float, p: float) -> float:
+    return x**p
+
+
+@sad.kernel
+def powers(i: sad.Index, x: sad.In[float], p: sad.In[float], y: sad.Out[float]):
+    y[i] = power(x[i], p[i])
+
+
+@sad.kernel
+def by_exponent(i: sad.Index, x: sad.In[float], p: float, y: sad.Out[float]):
+    y[i] = x[i] ** p
+
+
+@sad.kernel
+def slopes(i: sad.Index, x: sad.In[float], p: sad.In[float], y: sad.Out[float]):
+    y[i] = sad.fwd_diff(power)(sad.diff_pair(x[i], 1.0), sad.diff_pair(p[i], 0.0)).d
+
+
+@sad.kernel
+def half_powers(i: sad.Index, x: sad.In[sad.half], p: sad.In[sad.half], y: sad.Out[sad.half]):
+    y[i] = x[i] ** p[i]
+
+
+def of_powers(p: Any) -> dict[str, Any]:
+    """Sums of ``x ** p``, in other spellings."""
+    return {
+        "kernel": lambda x: sad.sum(powers(x, p)),
+        "arrays": lambda x: sad.sum(x**p),
+        "graph": sad.graph(lambda x: sad.sum(powers(x, p) + 0.0)),
+    }
+
+
+def test_powers_at_zero_have_their_second_derivatives(device: sad.Device) -> None:
+    p = np.float32(EXPONENTS)
+    x, one = np.zeros_like(p), np.ones_like(p)
+    for name, f in of_powers(p).items():
+        found = sad.hvp(f, (x,), (one,)).numpy()
+        np.testing.assert_array_equal(found, SECOND_AT_ZERO, err_msg=name)
+    np.testing.assert_array_equal(sad.vjp(slopes, x, p)[1](one)[0].numpy(), SECOND_AT_ZERO)
+    nested = sad.grad(lambda t: sad.sum(sad.grad(of_powers(p)["arrays"])(t)))
+    np.testing.assert_array_equal(nested(x).numpy(), SECOND_AT_ZERO)
+    by_uniform = sad.hvp(lambda x: sad.sum(by_exponent(x, 2.0)), (x[:1],), (one[:1],))
+    assert by_uniform.numpy() == 2.0
+    halves = sad.hvp(lambda x: sad.sum(half_powers(x, np.float16(p))),
+                     (np.float16(x),), (np.float16(one),))  # fmt: skip
+    np.testing.assert_array_equal(halves.numpy(), SECOND_AT_ZERO)
+
+
+def test_powers_at_zero_have_their_third_derivatives(device: sad.Device) -> None:
+    p = np.float32([*THIRD_AT_ZERO])
+    x, one = np.zeros_like(p), np.ones_like(p)
+
+    def second(t: Any) -> Any:
+        return sad.sum(sad.hvp(of_powers(p)["arrays"], (t,), (sad.array(one),)))
+
+    np.testing.assert_array_equal(sad.grad(second)(x).numpy(), [*THIRD_AT_ZERO.values()])
+
+
+def test_first_derivatives_of_powers_at_zero_do_not_move_by_the_exponent(
+    device: sad.Device,
+) -> None:
+    p = np.float32(EXPONENTS)
+    x, zero, one = np.zeros_like(p), np.zeros_like(p), np.ones_like(p)
+    moved = sad.hvp(lambda x, p: sad.sum(powers(x, p)), (x, p), (zero, one))
+    for by in moved:
+        np.testing.assert_array_equal(by.numpy(), zero)
+
+
+def test_doubles_have_the_second_derivatives_of_powers(device: sad.Device) -> None:
+    if "double" not in device.capabilities.features:
+        pytest.skip("no doubles")
+    p = sad.array(EXPONENTS, dtype=sad.double)
+    x = sad.array(np.zeros(len(EXPONENTS)), dtype=sad.double)
+    one = sad.array(np.ones(len(EXPONENTS)), dtype=sad.double)
+    found = sad.hvp(lambda x: sad.sum(x**p), (x,), (one,)).numpy()
+    np.testing.assert_array_equal(found, SECOND_AT_ZERO)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from shaderad.bodies.outputs import Resolved
 from shaderad.ir.nodes import Buffer
-from shaderad.ir.types import Access, Kind, Type, is_differentiable, scalars
+from shaderad.ir.types import Access, Kind, Type, scalars
 from shaderad.ir.walk import Block
 from shaderad.lower.bindings import (
     GROUP_SIZE,
@@ -59,12 +59,12 @@ def _note_needs(entry: EntryScope) -> None:
         t = b.type.element
         if entry.module.gives_results:
             arrays.need_results(b.name, t)
-        if mode is Mode.BACKWARD and is_differentiable(t):
+        if mode is Mode.BACKWARD and b in entry.pulled:
             arrays.need_elements(Role.COTANGENT, b.name, t)
     for s in entry.resolved.sums:
         if entry.module.gives_results:
             arrays.need(Role.OUTPUT, s.buffer, s.type, arrays.float_buffer(), fill_word=0)
-        if mode is Mode.BACKWARD:
+        if mode is Mode.BACKWARD and entry.module.has_cotangent(s.buffer):
             arrays.need(Role.COTANGENT, s.buffer, s.type, SlangBuffer.READ)
 
 
@@ -168,7 +168,7 @@ def _before_threads(entry: EntryScope) -> None:
     for h, text in entry.read_hoisted(entry.module.strategies.uniform):
         value = entry.values[h.name] = entry.names.make(h.name)
         entry.piece.add(f"{spell(entry.element(h.buffer))} {value} = {text};")
-    for s in entry.resolved.sums:
+    for s in entry.pulled_sums:
         tag = entry.tags.reader(Role.COTANGENT, s.buffer, s.type)
         value = entry.values[s.name] = entry.names.make(f"{s.name}_bar")
         at = (s.index,)
@@ -196,9 +196,9 @@ def _backward(entry: EntryScope) -> None:
     arguments = [*entry.arguments(), *(text for _, text in entry.read_hoisted(own))]
     uniform = entry.module.strategies.uniform
     arguments += [entry.values[h.name] for h in uniform if h.name in entry.values]
-    for b in entry.float_own:
+    for b in entry.pulled:
         arguments.append(entry.loaded(Role.COTANGENT, b.name, b.type.element, INDEX))
-    arguments += [entry.values[s.name] for s in entry.resolved.sums]
+    arguments += [entry.values[s.name] for s in entry.pulled_sums]
     bars = {name: f"sums.{entry.module.sum(name)}" for name in _summed_types(entry)}
     for h in own:
         bars[h.name] = entry.names.make(f"{h.name}_bar")

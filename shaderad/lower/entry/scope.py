@@ -38,7 +38,10 @@ class EntryScope:
         self._read_uniforms: dict[str, str] = {}
         """The variables that hold uniforms of device arrays, by name."""
         self.own = [self.kernel.buffer(n) for n in resolved.own]
-        self.float_own = [b for b in self.own if is_differentiable(b.type.element)]
+        floats = [b for b in self.own if is_differentiable(b.type.element)]
+        self.pulled = [b for b in floats if module.has_cotangent(b.name)]
+        """The thread's own results that have cotangents."""
+        self.pulled_sums = [s for s in resolved.sums if module.has_cotangent(s.buffer)]
         self.names = module.names.child(ENTRY_WORDS)
         self.places: dict[str, str] = {}
         """The text of each hoisted element's number, by its name."""

@@ -14,7 +14,7 @@ from functools import cached_property
 from shaderad.compiler.artifact import Binding
 from shaderad.diagnostics import Span
 from shaderad.ir.nodes import Accumulate, AccumulateGradient, Barrier, Function, Kernel, Print
-from shaderad.ir.types import Kind, Scalar, Struct, Tuple, Type
+from shaderad.ir.types import Access, Kind, Scalar, Struct, Tuple, Type
 from shaderad.ir.walk import reachable, statements
 from shaderad.lower.bindings import Mode, Role, Site, SiteKind, Variant, Word, WordKind
 from shaderad.lower.prepare.held_sums import is_whole
@@ -188,6 +188,16 @@ class Module:
         read again after each store.
         """
         return not self.variant.shape.is_parallel
+
+    def has_cotangent(self, written: str) -> bool:
+        """False for an array that the kernel writes and that has no cotangent, nor its tangent."""
+        absent = self.variant.absent
+        if written not in absent:
+            return True
+        is_extreme = self.kernel.buffer(written).access in (Access.MIN, Access.MAX)
+        # A write to a Min or Max array carries the cotangent of its tangent, too.
+        dot = self.kernel.dots.get(written) if isinstance(self.kernel, PushedKernel) else None
+        return is_extreme and dot is not None and dot not in absent
 
     def holds_sums(self, s: AccumulateGradient) -> bool:
         """True if threads sum an addition for several indices before it reaches memory."""

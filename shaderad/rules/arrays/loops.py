@@ -36,6 +36,7 @@ from shaderad.rules.arrays.subgraphs import (
     instantiate,
     kept,
     read_by,
+    selected,
     spread,
     wanted_or_zeros,
 )
@@ -72,6 +73,39 @@ def active_carries(
         if carries == active[: node.carry_count]:
             return carries
         active[: node.carry_count] = carries
+
+
+def is_given(derivative: Value | None) -> bool:
+    return derivative is not None
+
+
+def pulled_to_fixed_point(
+    node: Loop | arrays.WhileLoop, given: Sequence[bool], flags: Sequence[bool], walks: Walks
+) -> tuple[Derivatives, Derivatives]:
+    """Cotangents of the outputs of the body, as new inputs, and those of its inputs in `flags`.
+
+    A carry without a cotangent after the loop may get one in an iteration. The others have none in
+    any, and nothing is computed for them: a zero in their place would meet infinite partials.
+    Where a carry has one in some iterations only, zeros in the others are zeros of unused values.
+
+    Args:
+        node: The loop.
+        given: Flags of the results that have a cotangent after the loop.
+        flags: Flags of the inputs of the body whose cotangents are wanted.
+        walks: The derivatives of graphs.
+    """
+    offset, count = 1 if isinstance(node, Loop) else 0, node.carry_count
+    carries, unused = tuple(given[:count]), list[Value]()
+    while True:
+        bars = flagged_inputs(node.body.outputs, (*carries, *given[count:]))
+        pulled = walks.pull(node.body, bars, flags, unused)
+        is_pulled = [*map(is_given, pulled[offset:][:count])]
+        reached = tuple(a or b for a, b in zip(carries, is_pulled, strict=True))
+        flagged = zip(node.body.outputs, reached, given, is_pulled, strict=False)
+        may_be_unused = [v for v, is_ever, at_end, then in flagged if is_ever > (at_end and then)]
+        if reached == carries and may_be_unused == unused:
+            return bars, pulled
+        carries, unused = reached, may_be_unused
 
 
 # -- forward ----------------------------------------------------------------------------------
@@ -127,23 +161,26 @@ def linearise_loop(node: Loop, wanted: Sequence[bool], walks: Walks) -> tuple[Lo
     """The loop that also returns the carries that its pullback reads, and the pullback."""
     count = node.carry_count
     flags = (*active_carries(node, wanted, walks), *wanted[count:])
-    y_flags = walks.depends(node.body, [False, *flags])[count:]
-    backward_body = _backward_body(node, flags, y_flags, walks)
-    read, addends = backward_body.read, backward_body.addends
-    saving = replace(node, body=Graph(node.body.inputs, (*node.body.outputs, *read.carries)))
+    active = (*flags[:count], *walks.depends(node.body, [False, *flags])[count:])
+    of_all = _backward_body(node, flags, active, walks)
+    saved = of_all.read.carries
+    saving = replace(node, body=Graph(node.body.inputs, (*node.body.outputs, *saved)))
     operand_of = dict(zip(node.body.inputs[1:], node.operands, strict=True))
-    constants = [operand_of[v] for v in read.constants]
-    xs = [*saving.results[len(node.results) :], *(operand_of[v] for v in read.xs)]
-    flagged = parts_of(flags, node)
-    summed = [addend for addend in addends if not addend.factors]
+    operand_of |= zip(saved, saving.results[len(node.results) :], strict=True)
 
     def pullback(bars: Derivatives) -> Derivatives:
-        carry_bars = wanted_or_zeros(bars, node.results, flagged.carries)
-        y_bars = wanted_or_zeros(bars[count:], node.results[count:], y_flags)
+        given = tuple(a and bar is not None for a, bar in zip(active, bars, strict=False))
+        body = of_all if given == active else _backward_body(node, flags, given, walks)
+        carry_bars = wanted_or_zeros(bars, node.results, body.has_bar.carries)
+        summed = [addend for addend in body.addends if not addend.factors]
         start = [*carry_bars, *(b.zeros(addend.value.type) for addend in summed)]
+        read = body.read
+        constants = [operand_of[v] for v in read.constants]
+        xs = [operand_of[v] for v in (*read.carries, *read.xs)]
+        y_bars = kept(selected(bars[count : len(active)], given[count:]))
         backward = Loop(
             operands=(*start, *constants, *xs, *y_bars),
-            body=backward_body.graph,
+            body=body.graph,
             count=node.count,
             carry_count=len(start),
             constant_count=len(constants),
@@ -153,15 +190,15 @@ def linearise_loop(node: Loop, wanted: Sequence[bool], walks: Walks) -> tuple[Lo
         )
         results = iter(backward.results)
         found = [next(results) for _ in carry_bars]
-        sums = [next(results) for _ in summed]
-        xs_bar = [next(results) for is_wanted in flagged.xs if is_wanted]
-        rows = dict(zip(backward_body.factors, results, strict=True))
-        inside = iter(sums)
+        sums = iter([next(results) for _ in summed])
+        xs_bar = [next(results) for has_bar in body.has_bar.xs if has_bar]
+        rows = dict(zip(body.factors, results, strict=True))
         found += [
-            total(addend.value, rows, node.count) if addend.factors else next(inside)
-            for addend in addends
+            total(addend.value, rows, node.count) if addend.factors else next(sums)
+            for addend in body.addends
         ]
-        return spread([*found, *xs_bar], flags)
+        has_bar = body.has_bar
+        return spread([*found, *xs_bar], (*has_bar.carries, *has_bar.constants, *has_bar.xs))
 
     return saving, pullback
 
@@ -177,8 +214,10 @@ class _BackwardBody:
     graph: Graph
     read: Parts[Value]
     """The inputs of the primal body that it reads."""
+    has_bar: Parts[bool]
+    """Flags of the inputs of the primal body that get a cotangent in some iteration."""
     addends: Sequence[_Addend]
-    """One for each wanted constant."""
+    """One for each constant that gets a cotangent."""
     factors: Sequence[Value]
     """All factors of addends, each once."""
 
@@ -193,23 +232,22 @@ class _Addend:
 
 
 def _backward_body(
-    node: Loop, flags: Sequence[bool], y_flags: Sequence[bool], walks: Walks
+    node: Loop, flags: Sequence[bool], given: Sequence[bool], walks: Walks
 ) -> _BackwardBody:
+    """One backward iteration for cotangents of the results `given`."""
     count = node.carry_count
-    flagged = parts_of(flags, node)
     k, *inputs = node.body.inputs
     parts = parts_of(inputs, node)
-    bars = flagged_inputs(node.body.outputs, (*flagged.carries, *y_flags))
-    pulled = parts_of(walks.pull(node.body, bars, [False, *flags])[1:], node)
-    added = wanted_or_zeros(pulled.constants, parts.constants, flagged.constants)
-    addends = [_Addend(v, factors(v)) for v in added]
+    bars, by_input = pulled_to_fixed_point(node, given, [False, *flags], walks)
+    pulled, carries = parts_of(by_input[1:], node), tuple(map(is_given, bars[:count]))
+    addends = [_Addend(v, factors(v)) for v in kept(pulled.constants)]
     inside = [addend.value for addend in addends if not addend.factors]
     rows = list(dict.fromkeys(v for addend in addends for v in addend.factors))
     sums = fresh(inside)
     outputs = (
-        *wanted_or_zeros(pulled.carries, parts.carries, flagged.carries),
+        *wanted_or_zeros(pulled.carries, parts.carries, carries),
         *accumulated(sums, inside),
-        *wanted_or_zeros(pulled.xs, parts.xs, flagged.xs),
+        *kept(pulled.xs),
         *rows,
     )
     groups = (parts.carries, parts.constants, parts.xs)
@@ -217,8 +255,9 @@ def _backward_body(
     read = Parts(*(tuple(v for v in group if v in values) for group in groups))
     primals = (*read.constants, *read.carries, *read.xs)
     body = Graph((k, *kept(bars[:count]), *sums, *primals, *kept(bars[count:])), outputs)
+    has_bar = Parts(carries, *(tuple(map(is_given, x)) for x in (pulled.constants, pulled.xs)))
     # Silent, because it recomputes parts of the primal.
-    return _BackwardBody(silent_graph(body), read, addends, rows)
+    return _BackwardBody(silent_graph(body), read, has_bar, addends, rows)
 
 
 # -- square-root checkpoints ----------------------------------------------------------------------

@@ -30,8 +30,9 @@ class Walks:
 
     push: Callable[[Graph, Derivatives], Derivatives]
     """(graph, tangents of its inputs) -> tangents of its outputs."""
-    pull: Callable[[Graph, Derivatives, Sequence[bool]], Derivatives]
-    """(graph, cotangents of its outputs, flags of inputs) -> cotangents of flagged inputs."""
+    pull: Callable[[Graph, Derivatives, Sequence[bool], Sequence[Value]], Derivatives]
+    """(graph, cotangents of its outputs, flags of inputs, outputs whose cotangents may be 0 where
+    no one uses them) -> cotangents of flagged inputs."""
     depends: Callable[[Graph, Sequence[bool]], Sequence[bool]]
     """(graph, flags of inputs) -> flags of the outputs that depend on a flagged input."""
 
@@ -113,7 +114,7 @@ def linearise(node: Subgraph, wanted: Sequence[bool], walks: Walks) -> tuple[Sub
 
 def _pull(node: Subgraph, bars: Derivatives, wanted: Sequence[bool], walks: Walks) -> Derivatives:
     outputs_bar = _inputs_for(bars)
-    return _as_subgraph(node, walks.pull(node.body, outputs_bar, wanted), outputs_bar, bars)
+    return _as_subgraph(node, walks.pull(node.body, outputs_bar, wanted, ()), outputs_bar, bars)
 
 
 def _pull_custom(

@@ -129,11 +129,15 @@ class LinearisedGraph:
         self._add(n for n in needed_by(results) if n not in outer)
         return tuple(self._replaced.get(v, v) for v in results)
 
-    def pull(self, bars: Derivatives) -> Derivatives:
-        """Cotangents of the active inputs, for the cotangents `bars` of the outputs."""
+    def pull(self, bars: Derivatives, unused: Sequence[Value] = ()) -> Derivatives:
+        """Cotangents of the active inputs, for the cotangents `bars` of the outputs.
+
+        Those of the outputs `unused` may be 0 because nothing uses the output.
+        """
         bar_of: dict[Value, Value] = {}
         nodes = needed_by(self.outputs)
-        discardable = _discardable(nodes)
+        unused = [self._replaced.get(v, v) for v in unused]
+        discardable = _discardable(nodes, unused)
         self._accumulate(bar_of, self.outputs, bars)
         for node in reversed(nodes):
             results_bar = [bar_of.pop(v, None) for v in node.results]
@@ -159,12 +163,12 @@ class LinearisedGraph:
                 bar_of[v] = layout.sum_of(bar_of[v], bar) if v in bar_of else bar
 
 
-def _discardable(nodes: Sequence[Node]) -> set[Node]:
-    """Nodes whose value a `where` may discard; their pullbacks must tolerate NaN.
+def _discardable(nodes: Sequence[Node], unused: Sequence[Value]) -> set[Node]:
+    """Nodes whose value a `where` may discard, or `unused` ones; their pullbacks must tolerate NaN.
 
     `nodes` are in order, operands first.
     """
-    discardable: set[Node] = set()
+    discardable = {v.producer for v in unused if v.producer is not None}
     for node in reversed(nodes):
         is_choice = False
         if isinstance(node, arrays.Elementwise) and has_choice(node.expr):
@@ -180,8 +184,10 @@ def _active_inputs(graph: Graph, wanted: Sequence[bool]) -> set[Value]:
     return {v for v in selected(graph.inputs, wanted) if b.has_derivative(v)}
 
 
-def _pull(graph: Graph, bars: Derivatives, wanted: Sequence[bool]) -> Derivatives:
-    return LinearisedGraph(graph, wanted).pull(bars)
+def _pull(
+    graph: Graph, bars: Derivatives, wanted: Sequence[bool], unused: Sequence[Value]
+) -> Derivatives:
+    return LinearisedGraph(graph, wanted).pull(bars, unused)
 
 
 def _depends(graph: Graph, wanted: Sequence[bool]) -> Sequence[bool]:

@@ -7,7 +7,7 @@ backward loop reads the rows from the last one that was filled to the first.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from shaderad.ir import ops
 from shaderad.ir.arrays import ArrayType, Graph, Value, WhileLoop
@@ -15,7 +15,7 @@ from shaderad.ir.types import INT, is_bool
 from shaderad.rules import composing as c
 from shaderad.rules.arrays import building as b
 from shaderad.rules.arrays.layout import Derivatives, gather, scatter_add
-from shaderad.rules.arrays.loops import K, active_carries
+from shaderad.rules.arrays.loops import K, active_carries, is_given, pulled_to_fixed_point
 from shaderad.rules.arrays.subgraphs import (
     Pullback,
     Walks,
@@ -64,40 +64,71 @@ def linearise_while(
     the iterations that ran.
     """
     count = node.carry_count
-    active = active_carries(node, wanted, walks)
+    active = tuple(active_carries(node, wanted, walks))
     flags = (*active, *wanted[count:])
-    carries, constants = node.body.inputs[:count], node.body.inputs[count:]
-    bars = flagged_inputs(node.body.outputs, active)
-    pulled = walks.pull(node.body, bars, flags)
-    sums = fresh(selected(constants, flags[count:]))
-    outputs = (
-        *wanted_or_zeros(pulled, carries, active),
-        *accumulated(sums, selected(pulled[count:], flags[count:])),
-    )
-    read = read_by(outputs)
-    saved = [k for k, v in enumerate(carries) if v in read]
-    used = [(v, x) for v, x in zip(constants, node.operands[count:], strict=True) if v in read]
+    operands = dict(zip(node.body.inputs, node.operands, strict=True))
+    of_all = _backward_body(node, flags, active, walks)
+    saved = of_all.carries
     saving = _saving(node, saved)
-    stacks = saving.results[count + 1 : -1]
-    others = (*kept(bars), *sums, *(v for v, _ in used))
-    body = _at_saved_carries(Graph((*(carries[k] for k in saved), *others), outputs), stacks)
+    stack_of = dict(zip(saved, saving.results[count + 1 : -1], strict=True))
 
     def pullback(bars: Derivatives) -> Derivatives:
-        zeros = [b.zeros(v.type) for v in selected(node.operands[count:], flags[count:])]
-        start = [*wanted_or_zeros(bars, saving.results, active), *zeros]
+        given = tuple(a and bar is not None for a, bar in zip(active, bars, strict=False))
+        pulled = of_all if given == active else _backward_body(node, flags, given, walks)
+        stacks = [stack_of[k] for k in pulled.carries]
+        body = _at_saved_carries(pulled.graph, stacks)
+        summed = selected(node.operands[count:], pulled.has_bar[count:])
+        zeros = [b.zeros(v.type) for v in summed]
+        start = [*wanted_or_zeros(bars, saving.results, pulled.has_bar[:count]), *zeros]
+        constants = [operands[v] for v in pulled.constants]
         loop = WhileLoop(
-            operands=(b.plus(saving.results[-1], -1), *start, *(x for _, x in used), *stacks),
+            operands=(b.plus(saving.results[-1], -1), *start, *constants, *stacks),
             condition=_not_negative(body.inputs),
             body=body,
             carry_count=1 + len(start),
             limit=node.limit,
             span=node.span,
         )
-        operand_bars = spread(loop.results[1:-1], flags)
+        operand_bars = spread(loop.results[1:-1], pulled.has_bar)
         added = [None] * (saving.carry_count - count)  # the number and the stacks start at zeros
         return [*operand_bars[:count], *added, *operand_bars[count:]]
 
     return saving, pullback
+
+
+@dataclass(frozen=True, slots=True)
+class _BackwardBody:
+    """One backward iteration.
+
+    In: saved carries, cotangents of carries, summed cotangents of constants, constants. Out: the
+    cotangents of carries, sums.
+    """
+
+    graph: Graph
+    carries: Sequence[int]
+    """The positions of the carries that it reads."""
+    constants: Sequence[Value]
+    """The constants that it reads, as inputs of the primal body."""
+    has_bar: Sequence[bool]
+    """Flags of the inputs of the primal body that get a cotangent in some iteration."""
+
+
+def _backward_body(
+    node: WhileLoop, flags: Sequence[bool], given: tuple[bool, ...], walks: Walks
+) -> _BackwardBody:
+    """One backward iteration for cotangents of the results `given`."""
+    count = node.carry_count
+    carries, constants = node.body.inputs[:count], node.body.inputs[count:]
+    bars, pulled = pulled_to_fixed_point(node, given, flags, walks)
+    addends = kept(pulled[count:])
+    sums = fresh(addends)
+    reached = [*map(is_given, bars)]
+    outputs = (*wanted_or_zeros(pulled, carries, reached), *accumulated(sums, addends))
+    read = read_by(outputs)
+    saved = [k for k, v in enumerate(carries) if v in read]
+    used = [v for v in constants if v in read]
+    graph = Graph((*(carries[k] for k in saved), *kept(bars), *sums, *used), outputs)
+    return _BackwardBody(graph, saved, used, [*reached, *map(is_given, pulled[count:])])
 
 
 def _at_saved_carries(pulled: Graph, stacks: Sequence[Value]) -> Graph:
