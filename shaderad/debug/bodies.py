@@ -35,8 +35,9 @@ from shaderad.debug.values import (
 from shaderad.frontend.kernels import standalone
 from shaderad.frontend.math_functions import OP_BY_FUNCTION
 from shaderad.interpret import backward_once, forward_once
-from shaderad.interpret.expressions import reread, to_integer
+from shaderad.interpret.expressions import reread
 from shaderad.ir import ops, types
+from shaderad.ir.saturation import to_integer
 from shaderad.ir.types import tangent
 from shaderad.language.annotations import (
     BUILTIN_TYPES,
@@ -309,6 +310,8 @@ def _local_array(annotation: Subscripted) -> Any:
 
 def _constructor(cls: type) -> Callable[..., Any]:
     """A struct's class, or ``float(x)``, ``int(x)``, ``bool(x)``."""
+    if cls is int:
+        return _in_kernel_form(_as_int)
     if cls in BUILTIN_TYPES:
         return _in_kernel_form(cls)
     info = info_of(cls)
@@ -322,6 +325,10 @@ def _constructor(cls: type) -> Callable[..., Any]:
         return struct
 
     return construct
+
+
+def _as_int(x: Any) -> Any:
+    return to_integer(np.asarray(x), np.dtype(np.int32)) if isinstance(x, np.floating) else int(x)
 
 
 _BUILTINS: Mapping[Any, ops.Op] = MappingProxyType(

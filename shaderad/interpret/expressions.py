@@ -39,6 +39,7 @@ from shaderad.interpret.machine import (
 )
 from shaderad.interpret.tape import Tape
 from shaderad.ir import nodes, ops, types
+from shaderad.ir.saturation import to_integer
 from shaderad.ir.tables import check_rows
 from shaderad.rules import PARTIALS, carries_derivative
 from shaderad.rules.rows import matrix_product
@@ -278,13 +279,6 @@ def _converted(data: AnyArray, dtype: np.dtype[Any]) -> AnyArray:
         if dtype.kind in "iu" and data.dtype.kind == "f":
             return to_integer(data, dtype)
         return data != 0 if dtype.kind == "b" else data.astype(dtype)
-
-
-def to_integer(data: AnyArray, dtype: np.dtype[Any]) -> AnyArray:
-    """Floats truncated and clamped to the range of `dtype`; NaN gives 0."""
-    limits = np.iinfo(dtype)
-    whole = np.clip(np.trunc(data.astype(np.float64)), limits.min, limits.max)
-    return np.where(np.isnan(whole), 0, whole).astype(dtype)
 
 
 def reread(data: AnyArray, dtype: np.dtype[Any]) -> AnyArray:

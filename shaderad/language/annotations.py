@@ -20,6 +20,7 @@ from shaderad.diagnostics import Error, Span, UnknownNameError, counted, error
 from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.ir import types as ir
 from shaderad.ir.pointers import holds_pointers, reaches_floats
+from shaderad.ir.saturation import to_integer
 from shaderad.ir.types import Access, Kind, Scalar
 from shaderad.language.intrinsics import is_device_array
 
@@ -84,7 +85,8 @@ class TypeObject:
         shape = shape_of(self.ir_type)
         dtype = np.dtype(NUMPY_BY_KIND[_scalar(self.ir_type).kind])
         flat = np.concatenate([self._numbers(p) for p in parts]) if parts else np.zeros(1)
-        flat = flat.astype(dtype)
+        saturates = dtype.kind in "iu" and flat.dtype.kind == "f"
+        flat = to_integer(flat, dtype) if saturates else flat.astype(dtype)
         count = int(np.prod(shape, dtype=int))
         if flat.size not in (1, count):
             raise error("SR0313", None, type=self.ir_type, found=counted(flat.size, "number"),

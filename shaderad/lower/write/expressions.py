@@ -12,6 +12,7 @@ from shaderad.ir import nodes, ops
 from shaderad.ir.tables import check_rows
 from shaderad.ir.types import (
     FLOAT,
+    INT,
     UINT,
     Kind,
     LocalArray,
@@ -26,6 +27,7 @@ from shaderad.ir.types import (
 )
 from shaderad.ir.walk import children
 from shaderad.lower.bindings import SiteKind
+from shaderad.lower.prepare.float_ranges import fits
 from shaderad.lower.prepare.known import AtRunTime, with_hidden_divisor
 from shaderad.lower.prepare.watches import Watched
 from shaderad.lower.write import accumulate
@@ -148,6 +150,12 @@ class ExpressionWriter:
         return f"{condition} ? {if_true} : {if_false}", _CONDITIONAL
 
     # -- conversions ----------------------------------------------------------------------------
+
+    def cast(self, e: nodes.Cast) -> str:
+        if is_integer(e.type) and is_float(e.value.type) and not fits(e.value, e.type):
+            function = "toInt" if scalar_of(e.type) == INT else "toUint"
+            return f"{function}({self.text(e.value)})"
+        return self.construct(e)
 
     def construct(self, e: nodes.Construct | nodes.Cast | nodes.Splat) -> str:
         return f"{self.module.types.spell(e.type)}({self.arguments(children(e))})"
@@ -284,7 +292,7 @@ _PRIMARIES: dict[type[nodes.Expr], Callable[[ExpressionWriter, Any], str]] = {
     nodes.Var: lambda w, e: w.function.variable(e.name),
     nodes.Length: lambda w, e: f"int({w.module.arrays.extent(e.buffer, e.axis)})",
     nodes.PointerLength: lambda w, e: f"int({w.text(e.pointer, _PRIMARY)}.count)",
-    nodes.Cast: ExpressionWriter.construct,
+    nodes.Cast: ExpressionWriter.cast,
     nodes.Construct: ExpressionWriter.construct,
     nodes.Splat: ExpressionWriter.construct,
     nodes.Bitcast: ExpressionWriter.bitcast,
