@@ -11,10 +11,10 @@ from shaderad.device.lines import user_span
 from shaderad.diagnostics import error
 from shaderad.functions.array_function import array_function
 from shaderad.functions.elements import (
-    as_floats,
     binary,
     cast_to,
     detach,
+    in_floats,
     primitive,
     start_of,
 )
@@ -86,6 +86,7 @@ def sum(x: Any, *, axis: Axes = None, keepdims: bool = False) -> Array:  # noqa:
     Returns:
         Elements of the type of `x` (int for bools); 0 of nothing. Ints wrap. Floats are added in
         blocks, whose sums are added in trees or in order: rounding is far below a serial loop's.
+        Halves are added in float, and rounded once.
 
     Raises:
         ShapeError: SR0323 for an axis, SR0326 for other elements.
@@ -127,15 +128,21 @@ def mean(x: Any, *, axis: Axes = None, keepdims: bool = False) -> Array:
         axis: One axis, several, or `None` for all.
         keepdims: Keeps each axis, with an extent of 1.
 
+    Returns:
+        Floats. Halves are computed in float, and rounded once.
+
     Raises:
         ShapeError: SR0323 for an axis, SR0327 of nothing.
         LanguageError: SR0304 for structs.
 
     Differentiable: ``x_bar[i] = out_bar / n``.
     """
-    operand = as_floats(traced(x, "x"))
-    count = count_over(operand, axis, "mean")
-    return binary("divide", sum_of(operand, axis, keepdims), as_divisor(count, operand))
+
+    def compute(x: TracedArray) -> TracedArray:
+        count = count_over(x, axis, "mean")
+        return binary("divide", sum_of(x, axis, keepdims), as_divisor(count, x))
+
+    return in_floats(compute, traced(x, "x"))
 
 
 @array_function
@@ -151,6 +158,7 @@ def logsumexp(x: Any, *, axis: Axes = None, keepdims: bool = False) -> Array:
 
     Returns:
         Floats; -inf of nothing and of nothing but -inf, +inf where an element is, NaN where one is.
+        Halves are computed in float, and rounded once.
 
     Raises:
         ShapeError: SR0323 for an axis, SR0326 for structs.
@@ -161,12 +169,14 @@ def logsumexp(x: Any, *, axis: Axes = None, keepdims: bool = False) -> Array:
     Source: Blanchard, Higham, Higham, *Accurately computing the log-sum-exp and softmax functions*,
     IMA Journal of Numerical Analysis 41 (2021).
     """
-    operand = as_floats(traced(x, "x"))
-    shifted = below_maximum(operand, axis)
-    total = sum_of(primitive(ops.EXP, shifted), axis, keepdims)
-    is_zero = binary("equal", total, 0.0)
-    logarithm = primitive(ops.SELECT, is_zero, -math.inf, primitive(ops.LOG, total))
-    return binary("add", logarithm, finite_maximum(operand, axis, keepdims=keepdims))
+
+    def compute(x: TracedArray) -> TracedArray:
+        total = sum_of(primitive(ops.EXP, below_maximum(x, axis)), axis, keepdims)
+        is_zero = binary("equal", total, 0.0)
+        logarithm = primitive(ops.SELECT, is_zero, -math.inf, primitive(ops.LOG, total))
+        return binary("add", logarithm, finite_maximum(x, axis, keepdims=keepdims))
+
+    return in_floats(compute, traced(x, "x"))
 
 
 def below_maximum(x: TracedArray, axis: Axes) -> TracedArray:

@@ -32,6 +32,7 @@ from shaderad.plan.tiles import has_tiles
 from shaderad.rules import composing as c
 from shaderad.rules.arrays import building as b
 from shaderad.rules.arrays import convolutions, scan_operators
+from shaderad.rules.arrays.halves import combines_halves, in_float
 from shaderad.rules.equality import Expressions
 from shaderad.rules.expressions import substitute
 
@@ -174,8 +175,8 @@ def _inlined(node: Node) -> Sequence[Value]:
 
 
 def _expanded(node: Node) -> Sequence[Value]:
-    """Expands sorts, searches and convolutions into nodes that plans have steps for; bounds last
-    writers, and makes tests for discarded cotangents cheap.
+    """Expands sorts, searches and convolutions into nodes that plans have steps for; combines halves
+    in float, bounds last writers, and makes tests for discarded cotangents cheap.
     """
     if isinstance(node, arrays.Elementwise):
         expr = simply_discarded(node.expr)
@@ -186,6 +187,8 @@ def _expanded(node: Node) -> Sequence[Value]:
         return (extreme_by_reduction(node.operands[0], node.kind),)
     if isinstance(node, arrays.Convolution):
         return (convolutions.as_sum(node),)
+    if isinstance(node, arrays.Reduce | arrays.Scan) and combines_halves(node):
+        return (in_float(node),)
     if isinstance(node, arrays.LastWriter):
         # A Max array holds the smallest int where no thread wrote.
         x = node.result

@@ -24,6 +24,7 @@ from shaderad.ir.prints import silent_graph
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import INT, byte_count
 from shaderad.rules.arrays import building as b
+from shaderad.rules.arrays.halves import converted
 from shaderad.rules.arrays.layout import Derivatives
 from shaderad.rules.arrays.outer_sums import factors, total
 from shaderad.rules.arrays.subgraphs import (
@@ -38,6 +39,7 @@ from shaderad.rules.arrays.subgraphs import (
     read_by,
     selected,
     spread,
+    sums_of,
     wanted_or_zeros,
 )
 
@@ -172,8 +174,7 @@ def linearise_loop(node: Loop, wanted: Sequence[bool], walks: Walks) -> tuple[Lo
         given = tuple(a and bar is not None for a, bar in zip(active, bars, strict=False))
         body = of_all if given == active else _backward_body(node, flags, given, walks)
         carry_bars = wanted_or_zeros(bars, node.results, body.has_bar.carries)
-        summed = [addend for addend in body.addends if not addend.factors]
-        start = [*carry_bars, *(b.zeros(addend.value.type) for addend in summed)]
+        start = [*carry_bars, *(b.zeros(total.type) for total in body.sums)]
         read = body.read
         constants = [operand_of[v] for v in read.constants]
         xs = [operand_of[v] for v in (*read.carries, *read.xs)]
@@ -190,12 +191,12 @@ def linearise_loop(node: Loop, wanted: Sequence[bool], walks: Walks) -> tuple[Lo
         )
         results = iter(backward.results)
         found = [next(results) for _ in carry_bars]
-        sums = iter([next(results) for _ in summed])
+        sums = iter([next(results) for _ in body.sums])
         xs_bar = [next(results) for has_bar in body.has_bar.xs if has_bar]
         rows = dict(zip(body.factors, results, strict=True))
         found += [
-            total(addend.value, rows, node.count) if addend.factors else next(sums)
-            for addend in body.addends
+            total(value, rows, node.count) if keeps_rows else converted(next(sums), value.element)
+            for value, keeps_rows in body.addends
         ]
         has_bar = body.has_bar
         return spread([*found, *xs_bar], (*has_bar.carries, *has_bar.constants, *has_bar.xs))
@@ -216,19 +217,13 @@ class _BackwardBody:
     """The inputs of the primal body that it reads."""
     has_bar: Parts[bool]
     """Flags of the inputs of the primal body that get a cotangent in some iteration."""
-    addends: Sequence[_Addend]
-    """One for each constant that gets a cotangent."""
+    sums: Sequence[Value]
+    """The inputs that are summed cotangents of constants."""
+    addends: Sequence[tuple[Value, bool]]
+    """For each constant that gets a cotangent: what one iteration adds, and whether its factors are
+    kept as rows, which are summed after the loop."""
     factors: Sequence[Value]
     """All factors of addends, each once."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Addend:
-    """The part of the cotangent of a constant that one iteration adds."""
-
-    value: Value
-    factors: tuple[Value, ...]
-    """The factors of a value that is summed after the loop; else none."""
 
 
 def _backward_body(
@@ -240,10 +235,10 @@ def _backward_body(
     parts = parts_of(inputs, node)
     bars, by_input = pulled_to_fixed_point(node, given, [False, *flags], walks)
     pulled, carries = parts_of(by_input[1:], node), tuple(map(is_given, bars[:count]))
-    addends = [_Addend(v, factors(v)) for v in kept(pulled.constants)]
-    inside = [addend.value for addend in addends if not addend.factors]
-    rows = list(dict.fromkeys(v for addend in addends for v in addend.factors))
-    sums = fresh(inside)
+    factors_of = {v: factors(v) for v in kept(pulled.constants)}
+    inside = [v for v in kept(pulled.constants) if not factors_of[v]]
+    rows = list(dict.fromkeys(v for each in factors_of.values() for v in each))
+    sums = sums_of(inside)
     outputs = (
         *wanted_or_zeros(pulled.carries, parts.carries, carries),
         *accumulated(sums, inside),
@@ -257,7 +252,8 @@ def _backward_body(
     body = Graph((k, *kept(bars[:count]), *sums, *primals, *kept(bars[count:])), outputs)
     has_bar = Parts(carries, *(tuple(map(is_given, x)) for x in (pulled.constants, pulled.xs)))
     # Silent, because it recomputes parts of the primal.
-    return _BackwardBody(silent_graph(body), read, has_bar, addends, rows)
+    addends = [(v, bool(factors_of[v])) for v in kept(pulled.constants)]
+    return _BackwardBody(silent_graph(body), read, has_bar, sums, addends, rows)
 
 
 # -- square-root checkpoints ----------------------------------------------------------------------

@@ -14,9 +14,10 @@ from typing import TypeVar
 
 from shaderad.diagnostics import error
 from shaderad.ir import arrays
-from shaderad.ir.arrays import CustomPullback, Graph, Subgraph, Value
+from shaderad.ir.arrays import ArrayType, CustomPullback, Graph, Subgraph, Value
 from shaderad.ir.prints import silent_graph
 from shaderad.rules.arrays import building as b
+from shaderad.rules.arrays.halves import converted, widened
 from shaderad.rules.arrays.layout import Derivatives
 
 T = TypeVar("T")
@@ -77,9 +78,14 @@ def flagged_inputs(values: Sequence[Value], flags: Sequence[bool]) -> list[Value
     return spread(fresh(selected(values, flags)), flags)
 
 
-def accumulated(sums: Sequence[Value], bars: Derivatives) -> list[Value]:
+def sums_of(bars: Sequence[Value]) -> tuple[Value, ...]:
+    """A new graph input for the sum of each of `bars` over iterations, halves in float."""
+    return tuple(Value(ArrayType(widened(bar.element), bar.shape)) for bar in bars)
+
+
+def accumulated(sums: Sequence[Value], bars: Sequence[Value]) -> list[Value]:
     return [
-        total if bar is None else b.add(total, bar) for total, bar in zip(sums, bars, strict=True)
+        b.add(total, converted(bar, total.element)) for total, bar in zip(sums, bars, strict=True)
     ]
 
 

@@ -14,6 +14,7 @@ from shaderad.ir.arrays import ArrayType, Graph, Value, WhileLoop
 from shaderad.ir.types import INT, is_bool
 from shaderad.rules import composing as c
 from shaderad.rules.arrays import building as b
+from shaderad.rules.arrays.halves import converted
 from shaderad.rules.arrays.layout import Derivatives, gather, scatter_add
 from shaderad.rules.arrays.loops import K, active_carries, is_given, pulled_to_fixed_point
 from shaderad.rules.arrays.subgraphs import (
@@ -27,6 +28,7 @@ from shaderad.rules.arrays.subgraphs import (
     read_by,
     selected,
     spread,
+    sums_of,
     wanted_or_zeros,
 )
 
@@ -77,8 +79,7 @@ def linearise_while(
         pulled = of_all if given == active else _backward_body(node, flags, given, walks)
         stacks = [stack_of[k] for k in pulled.carries]
         body = _at_saved_carries(pulled.graph, stacks)
-        summed = selected(node.operands[count:], pulled.has_bar[count:])
-        zeros = [b.zeros(v.type) for v in summed]
+        zeros = [b.zeros(total.type) for total in pulled.sums]
         start = [*wanted_or_zeros(bars, saving.results, pulled.has_bar[:count]), *zeros]
         constants = [operands[v] for v in pulled.constants]
         loop = WhileLoop(
@@ -89,7 +90,9 @@ def linearise_while(
             limit=node.limit,
             span=node.span,
         )
-        operand_bars = spread(loop.results[1:-1], pulled.has_bar)
+        reached = selected(node.operands, pulled.has_bar)
+        pairs = zip(loop.results[1:-1], reached, strict=True)
+        operand_bars = spread([converted(bar, v.element) for bar, v in pairs], pulled.has_bar)
         added = [None] * (saving.carry_count - count)  # the number and the stacks start at zeros
         return [*operand_bars[:count], *added, *operand_bars[count:]]
 
@@ -105,6 +108,8 @@ class _BackwardBody:
     """
 
     graph: Graph
+    sums: Sequence[Value]
+    """The inputs that are summed cotangents of constants."""
     carries: Sequence[int]
     """The positions of the carries that it reads."""
     constants: Sequence[Value]
@@ -121,14 +126,14 @@ def _backward_body(
     carries, constants = node.body.inputs[:count], node.body.inputs[count:]
     bars, pulled = pulled_to_fixed_point(node, given, flags, walks)
     addends = kept(pulled[count:])
-    sums = fresh(addends)
+    sums = sums_of(addends)
     reached = [*map(is_given, bars)]
     outputs = (*wanted_or_zeros(pulled, carries, reached), *accumulated(sums, addends))
     read = read_by(outputs)
     saved = [k for k, v in enumerate(carries) if v in read]
     used = [v for v in constants if v in read]
     graph = Graph((*(carries[k] for k in saved), *kept(bars), *sums, *used), outputs)
-    return _BackwardBody(graph, saved, used, [*reached, *map(is_given, pulled[count:])])
+    return _BackwardBody(graph, sums, saved, used, [*reached, *map(is_given, pulled[count:])])
 
 
 def _at_saved_carries(pulled: Graph, stacks: Sequence[Value]) -> Graph:
