@@ -59,6 +59,8 @@ class SGD:
     Computational Mathematics and Mathematical Physics 4 (1964).
     """
 
+    _followed = ("lr", "momentum")
+
     @api_boundary
     def __init__(self, lr: float, *, momentum: float = 0.0) -> None:
         self.lr = _checked("lr", lr, low=0.0)
@@ -112,6 +114,8 @@ class Adam:
 
     Source: Kingma, Ba, *Adam: a method for stochastic optimization*, ICLR 2015, algorithm 1.
     """
+
+    _followed = ("lr", "beta1", "beta2", "epsilon")
 
     @api_boundary
     def __init__(

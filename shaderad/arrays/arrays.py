@@ -37,6 +37,8 @@ Shape = tuple[int, ...]
 
 noted: ContextVar[list[Array] | None] = ContextVar("shaderad_noted_arrays", default=None)
 """Where arrays are noted that `array` makes: they are constants of a function that is traced."""
+looked_at: ContextVar[list[Array] | None] = ContextVar("shaderad_arrays_looked_at", default=None)
+"""Where arrays are noted whose content the host reads: a function that is traced depends on it."""
 
 
 @api_class
@@ -225,6 +227,9 @@ class Array(ArrayOperators):
             DerivativeError: SR0450, while a transformed function computes with the array.
         """
         self.check_readable("`.numpy()`")
+        arrays = looked_at.get()
+        if arrays is not None:
+            arrays.append(self)
         return on_host(self.device, [self])[0]
 
     def check_readable(self, what: str) -> None:

@@ -377,6 +377,13 @@ MESSAGES: dict[str, Message] = {
         note="a later call could not know if it is still the same array",
         help="pass it as an argument",
     ),
+    "SR0339": _language(
+        "graph `{name}` captures host arrays of more than {limit} bytes",
+        label="`{array}` has {size} bytes",
+        note="each call compares captured host arrays with those of the trace",
+        help="pass `{array}` as an argument, or make it an array on the device: "
+        "`{array} = sad.array({array})`",
+    ),
     "SR0340": _shape(
         "an index array holds `{found}`, and must hold `int`",
         help="convert it with `sad.cast(index, int)`; where a mask chooses, use `sad.where` or "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,9 +13,8 @@ from typing import Any
 from weakref import ReferenceType, ref
 
 from shaderad.arrays import trees
-from shaderad.arrays.arrays import Array
+from shaderad.arrays.arrays import Array, is_host_array
 from shaderad.device.devices import Device
-from shaderad.device.lines import user_span
 from shaderad.diagnostics import Span, error
 from shaderad.diagnostics.call_errors import bound_arguments, fitting_call
 from shaderad.diagnostics.notebook import ShownText
@@ -39,7 +38,7 @@ from shaderad.trace.arguments import (
     taken_apart,
 )
 from shaderad.trace.calls import Form, TracedFunction, traced_variant
-from shaderad.trace.captures import Getter, Reads
+from shaderad.trace.captures import Traced, traced_with_reads
 from shaderad.trace.signatures import GraphSignature, signature_of, span_of
 from shaderad.trace.traced import current_trace
 
@@ -47,16 +46,6 @@ __all__ = ["graph"]
 
 _KEPT_VARIANTS = 8
 """Traces kept for one form of arguments: of captured values and of sizes that decide something."""
-
-
-@dataclass(frozen=True, slots=True)
-class Traced:
-    """A trace with what it depends on beside its arguments."""
-
-    variant: TracedFunction
-    reads: Reads
-    captured: tuple[Getter, ...]
-    """Getters of the arrays that the function captured."""
 
 
 @dataclass(slots=True, eq=False)
@@ -109,14 +98,20 @@ class LatestCall:
 class GraphFunction(BindableGraph):
     """A function that is traced at its first call and for each other form of arguments."""
 
+    _followed = ("python",)
+
     def __init__(self, function: Callable[..., Any], annotations: Annotations) -> None:
         self.python = function
-        self._signature = inspect.signature(function)
+        self._read_signature()
         self._annotations = annotations
         self._known: dict[Hashable, list[Traced]] = {}
         self._latest: Traced | None = None
         self._latest_call: LatestCall | None = None
         functools.update_wrapper(self, function)
+
+    def _read_signature(self) -> None:
+        self._signature = inspect.signature(self.python)
+        self._defaults = self.python.__defaults__
 
     @property
     def span(self) -> Span:
@@ -224,6 +219,8 @@ class GraphFunction(BindableGraph):
         return LatestCall(bound.traced, bound.form, skeleton, positional, forms, ref(bound.device))
 
     def _bound(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> TracedCall:
+        if self._defaults is not self.python.__defaults__:
+            self._read_signature()
         given = bound_arguments(self.python, self._signature, args, kwargs)
         given.apply_defaults()
         values = tuple(given.arguments.values())
@@ -271,8 +268,6 @@ class GraphFunction(BindableGraph):
         return made
 
     def _trace(self, arguments: Arguments, form: Form, given: inspect.BoundArguments) -> Traced:
-        reads = Reads(self.python, [x for x in given.arguments.values() if not _is_number(x)])
-
         def called(*arrays: Array) -> Any:
             filled = arguments.filled(arrays)
             bound = inspect.BoundArguments(
@@ -280,23 +275,8 @@ class GraphFunction(BindableGraph):
             )
             return self.python(*bound.args, **bound.kwargs)
 
-        variant = traced_variant(called, form)
-        captured = tuple(self._getter(x, reads, variant) for x in variant.captured)
-        return Traced(variant, reads, captured)
-
-    def _getter(self, captured: Any, reads: Reads, variant: TracedFunction) -> Getter:
-        """A getter of the captured value for later calls.
-
-        Raises:
-            LanguageError: SR0338 for an array that was there before, and that nothing leads to.
-        """
-        found = reads.getter_of(captured)
-        if found is not None:
-            return found
-        is_made = any(captured is x for x in variant.constants)
-        if isinstance(captured, Array) and not is_made:
-            raise error("SR0338", user_span(), name=self.python.__name__, found=captured)
-        return lambda: captured
+        roots = [(self.python.__name__, self.python), *_objects(given.arguments)]
+        return traced_with_reads(self.python.__name__, roots, called, form)
 
 
 def _sample(k: int) -> int:
@@ -306,16 +286,21 @@ def _sample(k: int) -> int:
     return 1009 + 310 * k + 7 * k * k
 
 
-def _is_number(x: Any) -> bool:
-    return isinstance(x, bool | int | float)
+def _objects(arguments: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
+    """The leaves of arguments that are neither arrays nor numbers."""
+    for name, tree in arguments.items():
+        for leaf in trees.leaves(tree):
+            if not isinstance(leaf, Array | bool | int | float | str) and not is_host_array(leaf):
+                yield name, leaf
 
 
 @api_boundary
 def graph(function: Callable[..., Any]) -> GraphFunction:
     """Makes a function on arrays one that is traced, planned, and runs as one submission.
 
-    One trace serves every size: ``x.shape[k]`` is a symbol in it. Arrays that the function
-    captures are read at each call; captured numbers are part of what it is traced for.
+    One trace serves every size: ``x.shape[k]`` is a symbol in it. It is reused only if everything
+    that the function read while it was traced would read the same now. Arrays on the device that
+    the function captures are read at each call.
 
     Args:
         function: Takes and gives arrays, numbers, structs, and tuples, lists and dicts of them;
@@ -325,7 +310,8 @@ def graph(function: Callable[..., Any]) -> GraphFunction:
         A function of the same arguments, differentiable as `function` is.
 
     Raises:
-        LanguageError: SR0103 for what is no function.
+        LanguageError: SR0103 for what is no function; when called, SR0338 for an array that nothing
+            leads to, SR0339 for captured host arrays of more than 16 MiB.
     """
     if not inspect.isfunction(function):
         raise error("SR0103", None, found=f"`{function!r}`")

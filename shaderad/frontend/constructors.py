@@ -170,7 +170,9 @@ def _struct(body: BodyReader, info: StructInfo, node: ast.Call) -> Expr:
     for name, field in t.fields:
         if name in node_by_name:
             parts.append(body.coerced(node_by_name[name], field))
-        elif isinstance(default := info.defaults.get(name), bool | int | float):
+        elif name in info.defaults and isinstance(
+            default := body.unit.captures.attribute(info.cls, name), bool | int | float
+        ):
             parts.append(coerce(PythonNumber(default), field, body.span(node)))
         else:
             raise refusal(node, f"no `{name}`")

@@ -281,8 +281,9 @@ def specialise(unit: Unit, function: UserFunction, slots: tuple[Slot, ...], span
     finally:
         unit.in_progress.pop()
     unit.functions[key] = specialised
-    for derivative in (function.backward, function.forward):
-        if derivative is not None:
+    for name in ("backward", "forward"):
+        derivative = unit.captures.attribute(function, name)
+        if isinstance(derivative, DerivativeFunction):
             _attach(unit, specialised, derivative, signature, slots)
     return specialised
 

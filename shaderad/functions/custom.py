@@ -97,6 +97,8 @@ def custom_vjp(function: Callable[..., Any]) -> CustomVjp:
 class CustomVjp:
     """A function with a reverse mode of its own, given by `defvjp`."""
 
+    _followed = ("function", "forward", "backward")
+
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
         self.forward: Callable[..., Any] | None = None

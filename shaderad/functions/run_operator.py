@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from dataclasses import replace
 from functools import partial
+from types import MethodType
 from typing import Any
 
 import numpy as np
 
 from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array, array
+from shaderad.arrays.tape import trace_of
 from shaderad.device.devices import Device
 from shaderad.device.lines import user_span
 from shaderad.execute.call import device_of
@@ -27,6 +30,7 @@ from shaderad.language.host import UserFunction
 from shaderad.language.intrinsics import Intrinsic
 from shaderad.language.structs import StructInfo
 from shaderad.language.values import PythonNumber
+from shaderad.rules.equality import shared_graph
 from shaderad.trace.arguments import (
     Arguments,
     array_of_captured,
@@ -34,6 +38,7 @@ from shaderad.trace.arguments import (
     taken_apart,
 )
 from shaderad.trace.calls import Form, TracedFunction, form_of, traced_variant
+from shaderad.trace.captures import Traced, traced_with_reads
 from shaderad.trace.primitives import (
     Number,
     NumberInput,
@@ -44,6 +49,8 @@ from shaderad.trace.traced import is_traced
 
 _KEPT_GRAPHS = 512
 _KEPT_NUMBERS = 256
+_KEPT_TRACES = 64
+"""Traces of custom rules, which hold what the rules capture."""
 
 
 def run_operator(function: Callable[..., Any], *args: Any) -> Any:
@@ -53,7 +60,13 @@ def run_operator(function: Callable[..., Any], *args: Any) -> Any:
     device = device_of(None, trees.leaves(args))
     given = taken_apart(args, partial(array_of_data, device=device))
     form = form_of([(x.element, x.shape) for x in given.arrays])
-    variant = device.kept(_Graphs).variant(function, given, form)
+    graphs = device.kept(_Graphs)
+    if isinstance(function, MethodType):
+        traced = graphs.traced(function, given, form)
+        variant, captured = traced.variant, [get() for get in traced.captured]
+    else:
+        variant = graphs.variant(function, given, form)
+        captured = variant.captured
 
     def operand(captured: Any) -> Array:
         if not isinstance(captured, NumberInput):
@@ -61,7 +74,7 @@ def run_operator(function: Callable[..., Any], *args: Any) -> Any:
         number = args[captured.position].value
         return device.kept(_Numbers).array(number, captured.type)
 
-    operands = [*given.arrays, *map(operand, variant.captured)]
+    operands = [*given.arrays, *map(operand, captured)]
     results = run_graph(variant.graph, operands, form.size_by_name, device)
     return variant.result(results, form.size_by_name)
 
@@ -109,21 +122,49 @@ class _Graphs:
 
     def __init__(self, _: Device) -> None:
         self._known: OrderedDict[Hashable, TracedFunction] = OrderedDict()
+        self._traced: OrderedDict[Hashable, Traced] = OrderedDict()
 
     def variant(self, function: Callable[..., Any], given: Arguments, form: Form) -> TracedFunction:
-        def called(*arrays: Any) -> Any:
-            return function(*given.filled(arrays))
-
-        meaning = [_meaning(leaf) for leaf in trees.leaves(given.skeleton)]
-        if None in meaning:
+        called, key = _call(function, given), _key(function, given, form)
+        if key is None:
             return traced_variant(called, form)
-        key = (function, given.key, tuple(meaning), form.key)
         found = self._known.get(key)
         if found is None or not found.serves(form.size_by_name):
             found = self._known[key] = traced_variant(called, form)
             if len(self._known) > _KEPT_GRAPHS:
                 self._known.popitem(last=False)
         return found
+
+    def traced(self, method: MethodType, given: Arguments, form: Form) -> Traced:
+        """The trace of a method, which runs functions of the user's that its object holds."""
+        key = _key(method, given, form)
+        found = None if key is None else self._traced.get(key)
+        if found is not None and found.variant.serves(form.size_by_name):
+            is_current = found.reads.are_current()
+            captured = (get() for get in found.captured)
+            # A custom rule refuses arrays that derivatives are taken by.
+            if is_current and trace_of(x for x in captured if isinstance(x, Array)) is None:
+                return found
+        name = getattr(method.__self__, "__name__", method.__name__)
+        roots = [(name, method.__self__), *((name, leaf) for leaf in trees.leaves(given.skeleton))]
+        made = traced_with_reads(name, roots, _call(method, given), form)
+        made = replace(made, variant=replace(made.variant, graph=shared_graph(made.variant.graph)))
+        if key is not None:
+            self._traced[key] = made
+            self._traced.move_to_end(key)
+            if len(self._traced) > _KEPT_TRACES:
+                self._traced.popitem(last=False)
+        return made
+
+
+def _call(function: Callable[..., Any], given: Arguments) -> Callable[..., Any]:
+    return lambda *arrays: function(*given.filled(arrays))
+
+
+def _key(function: Callable[..., Any], given: Arguments, form: Form) -> Hashable | None:
+    """All that a trace depends on; `None` where the meaning of an argument may change unseen."""
+    meaning = [_meaning(leaf) for leaf in trees.leaves(given.skeleton)]
+    return None if None in meaning else (function, given.key, tuple(meaning), form.key)
 
 
 def _meaning(leaf: Any) -> Hashable | None:

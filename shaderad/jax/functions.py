@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import lru_cache
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
+from contextlib import suppress
 from typing import Any, cast
 
 import jax
 import numpy as np
 
 from shaderad.device.devices import Device
+from shaderad.diagnostics import LanguageError
 from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.execute.call import device_of
 from shaderad.jax.calls import FlatCall
 from shaderad.jax.primitive import bind
 from shaderad.jax.tensors import canonical, from_host, hollow, home_of, on_host, outline_of
+from shaderad.trace.captures import Reads
 from shaderad.wrapped.flat import Given
 from shaderad.wrapped.parts import Outline, contents
 from shaderad.wrapped.primals import Noted, primal_of
@@ -22,6 +25,7 @@ from shaderad.wrapped.structures import TENSOR, Leaves, Structure, structure_of,
 
 __all__ = ["wrap"]
 
+_Outlined = tuple[Noted, tuple[Outline, ...]]
 _TRACER: Any = cast("Any", jax).core.Tracer
 SHAPES = 512
 """Combinations of shapes and numbers whose results are known without a new trace."""
@@ -34,7 +38,7 @@ class JaxFunction:
         self.function = function
         self.__name__ = getattr(function, "__name__", type(function).__name__)
         self._flat = primal_of(function, call)
-        self._outlined = lru_cache(SHAPES)(self._outline)
+        self._outlines: OrderedDict[Hashable, tuple[Reads, _Outlined]] = OrderedDict()
 
     @api_boundary
     def __call__(self, *args: Any, **keywords: Any) -> Any:
@@ -66,6 +70,23 @@ class JaxFunction:
         call = FlatCall(self._flat, *numbers, device, tuple(map(canonical, outlines)))
         return bind(call, leaves.tensors), noted
 
+    def _outlined(self, *key: Any) -> _Outlined:
+        """`_outline`, as it was if the function would read the same again."""
+        known = self._outlines.get(key)
+        if known is not None and known[0].are_current():
+            return known[1]
+        reads = None
+        with suppress(LanguageError):  # It captures too much to compare.
+            reads = Reads(
+                self.__name__, [(self.__name__, self.function), ("call", self._flat.call)]
+            )
+        outlined = self._outline(*key)
+        if reads is not None:
+            self._outlines[key] = reads, outlined
+            if len(self._outlines) > SHAPES:
+                self._outlines.popitem(last=False)
+        return outlined
+
     def _outline(
         self,
         form: int,
@@ -73,7 +94,7 @@ class JaxFunction:
         real: tuple[float, ...],
         device: Device,
         tensors: Sequence[Outline],
-    ) -> tuple[Noted, tuple[Outline, ...]]:
+    ) -> _Outlined:
         """The structure of the result and the outline of its leaves, by tracing."""
         given = Given([hollow(one) for one in tensors], whole, real)
         with device:

@@ -36,6 +36,9 @@ class Standalone:
 class PythonFunction:
     """A Python function with its source and the names that its annotations may use."""
 
+    _followed: tuple[str, ...] = ("python",)
+    """Attributes that calls read: see `trace/reachable.py`."""
+
     def __init__(self, function: Callable[..., object], locals_: Mapping[str, object]) -> None:
         self.python = plain_function(function)
         self.source: Source = source_of(self.python)
@@ -90,6 +93,8 @@ class PythonFunction:
 
 class UserFunction(PythonFunction, ABC):
     """``@sad.function`` or a method of a struct: called from kernels, specialised for each."""
+
+    _followed = ("python", "backward", "forward")
 
     def __init__(self, function: Callable[..., object], locals_: Mapping[str, object]) -> None:
         super().__init__(function, locals_)

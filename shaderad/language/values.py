@@ -11,8 +11,12 @@ import builtins
 import enum
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from enum import Enum
+from fractions import Fraction
 from functools import partial
+from pathlib import PosixPath, PurePosixPath, PureWindowsPath, WindowsPath
 from types import FunctionType
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
@@ -198,7 +202,11 @@ MISSING = object()
 # Several variants, because captured values may alternate; few, because old ones may never return.
 _MAX_VARIANTS = 8
 _T = TypeVar("_T")
-_PLAIN: tuple[type, ...] = (int, float, tuple, np.generic)
+_PLAIN = frozenset({
+    bool, int, float, complex, str, bytes, range, date, datetime, time, timedelta, Decimal,
+    Fraction, PurePosixPath, PureWindowsPath, PosixPath, WindowsPath,
+})  # fmt: skip
+"""Types whose values are the same if they have the same text."""
 _NUMPY_NUMBERS: tuple[type, ...] = (np.bool_, np.integer, np.floating)
 _MEANINGLESS: tuple[type, ...] = (str, bytes, list, dict, set, complex, type(None))
 
@@ -215,10 +223,9 @@ class Captures:
         if name in code.co_freevars:
             cell = (function.__closure__ or ())[code.co_freevars.index(name)]
             return self._record((id(cell), name), partial(getattr, cell, "cell_contents", MISSING))
-        if name in function.__globals__:
-            space = function.__globals__
-            return self._record((id(space), name), partial(space.get, name, MISSING))
-        return getattr(builtins, name, MISSING)
+        space = function.__globals__
+        found = self._record((id(space), name), partial(space.get, name, MISSING))
+        return getattr(builtins, name, MISSING) if found is MISSING else found
 
     def attribute(self, owner: object, name: str) -> object:
         """``owner.name`` of a module, class or enum; else `MISSING`."""
@@ -228,14 +235,13 @@ class Captures:
         """True if every read gives the same value as before."""
         for read, value in self._reads.values():
             now = read()
-            if now is not value and not _is_same(now, value):
+            if now is not value and not is_same_constant(now, value):
                 return False
         return True
 
     def _record(self, key: tuple[int, str], read: Callable[[], object]) -> object:
         value = read()
-        if value is not MISSING:
-            self._reads[key] = (read, value)
+        self._reads[key] = (read, value)
         return value
 
 
@@ -257,9 +263,18 @@ class Variants(Generic[_T]):
         return variant[0]
 
 
-def _is_same(now: object, before: object) -> bool:
+def is_same_constant(now: object, before: object) -> bool:
+    """True if nobody can tell two values apart: one object, or equal numbers, texts or tuples."""
+    if now is before:
+        return True
+    if type(now) is not type(before):
+        return False
+    if type(now) is tuple:
+        parts, others = cast("tuple[object, ...]", now), cast("tuple[object, ...]", before)
+        return len(parts) == len(others) and all(map(is_same_constant, parts, others))
     # By text, because 0.0 == -0.0 and nan != nan.
-    return isinstance(now, _PLAIN) and type(now) is type(before) and repr(now) == repr(before)
+    is_plain = type(now) in _PLAIN or isinstance(now, _NUMPY_NUMBERS)
+    return is_plain and repr(now) == repr(before)
 
 
 def to_value(captured: object, name: str, span: Span) -> Value:

@@ -78,6 +78,8 @@ class TracedFunction:
     """Values for the inputs behind the arguments."""
     constants: tuple[Array, ...]
     """Arrays that the function made while it was traced."""
+    looked_at: tuple[Array, ...]
+    """Arrays on a device whose content the function read as numbers."""
     equal_sizes: tuple[tuple[sizes.Size, sizes.Size], ...]
     positive_sizes: tuple[sizes.Size, ...]
 
@@ -114,6 +116,7 @@ def traced_variant(function: Callable[..., Any], form: Form) -> TracedFunction:
         out=placed,
         captured=tuple(trace.given[len(arguments) :]),
         constants=tuple(trace.constants),
+        looked_at=tuple(trace.looked_at),
         equal_sizes=tuple(dict.fromkeys(trace.equal_sizes)),
         positive_sizes=tuple(dict.fromkeys(trace.positive_sizes)),
     )

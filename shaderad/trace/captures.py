@@ -1,168 +1,196 @@
-"""The values that a Python function captures: numbers, arrays, functions, and their owners.
+"""The values that a Python function read while it was traced, and whether it would read them again.
 
-Invariant: a trace is used again only where every read would give what it gave; arrays may be
-others of the same type and shape, because a graph reads them when it runs.
+Invariant: a trace is used again only where every read would give what it gave: the same object, or
+an equal number, text or tuple of those, or host array of the same content. Arrays on a device may
+be others of the same type and shape, because a graph reads them when it runs.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
-from types import CodeType, FunctionType, MethodType, ModuleType
+from itertools import chain
+from operator import is_
 from typing import Any, cast
 
-import numpy as np
-
 from shaderad.arrays.arrays import Array, is_host_array
-from shaderad.language.host import PythonFunction
+from shaderad.device.lines import user_span
+from shaderad.diagnostics import error
+from shaderad.language.values import is_same_constant
+from shaderad.runtime.foreign_arrays import to_numpy
+from shaderad.trace.calls import Form, TracedFunction, traced_variant
+from shaderad.trace.reachable import Names, Reachable, is_content
 
-_MISSING = object()
-_PLAIN = (type(None), bool, int, float, complex, str, bytes, np.generic)
-_OWN = frozenset({"shaderad", "numpy", *sys.stdlib_module_names})
-_DEEPEST = 8
-"""The depth to which attributes and items of objects are followed."""
+CONTENT_LIMIT = 1 << 24
+"""Bytes of host arrays that one trace may depend on: each call compares them."""
 
 Getter = Callable[[], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Content:
+    """A host array as it was when the function was traced."""
+
+    get: Getter
+    form: object
+    content: bytes
 
 
 class Reads:
     """Every read that a function may make, and what it gave."""
 
-    def __init__(self, function: Callable[..., Any], arguments: Sequence[Any] = ()) -> None:
-        self._reads: list[tuple[Getter, object]] = []
-        self._arrays: dict[int, Getter] = {}
-        self._seen: set[int] = set()
-        self._held: list[object] = []
-        self._walk(function, 0)
-        for one in arguments:
-            self._walk(one, 0)
+    def __init__(self, name: str, roots: Iterable[tuple[str, object]]) -> None:
+        """`name` is the function's in messages, `roots` are values by the names that it has.
+
+        Raises:
+            LanguageError: SR0339, where it captures host arrays of more than `CONTENT_LIMIT` bytes.
+        """
+        places = Reachable(roots)
+        self._name = name
+        self._held = places.held
+        self._fetches = tuple(places.fetches)
+        self._absent = tuple(map(_absent, places.names))
+        self.awaits_imports = places.awaits_imports
+        """True if the function imports a module that is not there yet."""
+        self._sized = places.sized
+        self._lengths = [*map(len, self._sized)]
+        self._then = self._fetched()
+        self._getters: dict[int, Getter] = {}
+        self._contents: list[_Content] = []
+        self._byte_count = 0
+        for position, path in enumerate(chain.from_iterable(places.paths)):
+            self._note(path, self._then[position], partial(self._value, position))
+        for path, array in places.fixed:
+            self._note(path, array, lambda array=array: array)
 
     def are_current(self) -> bool:
-        """True if every read gives what it gave, arrays of the same type and shape."""
-        for get, then in self._reads:
-            now = get()
-            if now is not then and not _is_same(now, then):
+        """True if every read gives what it gave."""
+        # The host's time of a call: nothing is called for a single value that is the same.
+        if self._sized and [*map(len, self._sized)] != self._lengths:
+            return False
+        try:
+            now = self._fetched()
+        except (AttributeError, KeyError, ValueError):
+            return False  # It is there no more.
+        then = self._then
+        if not all(map(is_, now, then)):
+            if not all(a is b or _is_same(a, b) for a, b in zip(now, then, strict=True)):
+                return False
+            self._then = now
+        for lacks, names in self._absent:
+            if not lacks(names):
+                return False
+        for one in self._contents:
+            array = one.get()
+            if _form(array) != one.form or _bytes(array) != one.content:
                 return False
         return True
 
     def getter_of(self, array: object) -> Getter | None:
         """The read that gives this array or NumPy array."""
-        return self._arrays.get(id(array))
+        return self._getters.get(id(array))
 
-    def _read(self, get: Getter, depth: int, *, is_fixed: bool) -> None:
-        found = get()
-        if found is _MISSING:
+    def note_content(self, array: Array) -> None:
+        """Adds the content of an array on a device, which the function looked at.
+
+        Raises:
+            LanguageError: SR0338, where nothing leads to the array.
+        """
+        get = self.getter_of(array)
+        if get is None:
+            raise error("SR0338", user_span(), name=self._name, found=array)
+        self._contents.append(_Content(get, _form(array), _bytes(array)))
+
+    def _fetched(self) -> list[object]:
+        found: list[object] = []
+        for fetch in self._fetches:
+            found += fetch()
+        return found
+
+    def _value(self, position: int) -> object:
+        return self._then[position]
+
+    def _note(self, path: str, value: object, get: Getter) -> None:
+        if not is_content(value):
             return
-        is_shaped_in_place = _is_array(found) and not isinstance(found, Array)
-        if is_shaped_in_place or not is_fixed:
-            self._reads.append((get, _form(found) if _is_array(found) else found))
-        if _is_array(found):
-            self._held.append(found)
-            self._arrays.setdefault(id(found), get)
+        if id(value) in self._getters:
             return
-        if not isinstance(found, _PLAIN) and depth < _DEEPEST:
-            self._walk(found, depth + 1)
-
-    def _walk(self, thing: object, depth: int) -> None:
-        if id(thing) in self._seen:
+        self._getters[id(value)] = get
+        if isinstance(value, Array):
             return
-        self._seen.add(id(thing))
-        self._held.append(thing)  # its identity must not become another's
-        for get in _parts(thing):
-            self._read(get, depth, is_fixed=_is_fixed(thing))
+        content = _bytes(value)
+        self._byte_count += len(content)
+        if self._byte_count > CONTENT_LIMIT:
+            raise error("SR0339", user_span(), name=self._name, array=path,
+                        size=f"{len(content):,}", limit=f"{CONTENT_LIMIT:,}")  # fmt: skip
+        self._contents.append(_Content(get, _form(value), content))
 
 
-def _is_fixed(thing: object) -> bool:
-    """True if the reads that a thing leads to always give the same: tuples, our functions."""
-    return isinstance(thing, tuple) or (
-        isinstance(thing, FunctionType) and _is_of_ours(thing.__module__)
-    )
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """A trace with what it depends on beside its arguments."""
+
+    variant: TracedFunction
+    reads: Reads
+    captured: tuple[Getter, ...]
+    """Getters of the arrays that the function captured."""
 
 
-def _parts(thing: object) -> Iterator[Getter]:
-    """The reads that a thing leads to."""
-    if isinstance(thing, FunctionType):
-        yield from _of_function(thing)
-    elif isinstance(thing, PythonFunction):
-        yield partial(getattr, thing, "python")
-    elif isinstance(thing, MethodType):
-        yield partial(getattr, thing, "__func__")
-        yield partial(getattr, thing, "__self__")
-    elif isinstance(thing, partial):
-        yield from (partial(getattr, thing, name) for name in ("func", "args", "keywords"))
-    elif isinstance(thing, tuple | list):
-        items = cast("Sequence[object]", thing)
-        yield partial(len, items)
-        yield from (partial(_item, items, k) for k in range(len(items)))
-    elif isinstance(thing, dict):
-        table = cast("Mapping[object, object]", thing)
-        yield lambda: tuple(table)
-        yield from (partial(table.get, key, _MISSING) for key in table)
-    elif not isinstance(thing, type | ModuleType) and not _is_own(type(thing)):
-        yield from (partial(getattr, thing, name, _MISSING) for name in _attributes(thing))
+def traced_with_reads(
+    name: str,
+    roots: Sequence[tuple[str, object]],
+    called: Callable[..., Any],
+    form: Form,
+) -> Traced:
+    """The trace of `called`, which reads what `roots` lead to.
+
+    Raises:
+        LanguageError: SR0338 for an array that was there before, and that nothing leads to; SR0339,
+            where host arrays are too large to be compared at each call.
+    """
+    reads = Reads(name, roots)
+    variant = traced_variant(called, form)
+    if reads.awaits_imports:
+        reads = Reads(name, roots)
+
+    def getter(captured: Any) -> Getter:
+        found = reads.getter_of(captured)
+        if found is not None:
+            return found
+        is_made = any(captured is x for x in variant.constants)
+        if isinstance(captured, Array) and not is_made:
+            raise error("SR0338", user_span(), name=name, found=captured)
+        return lambda: captured
+
+    for array in variant.looked_at:
+        if not any(array is x for x in variant.constants):
+            reads.note_content(array)
+    return Traced(variant, reads, tuple(map(getter, variant.captured)))
 
 
-def _of_function(function: FunctionType) -> Iterator[Getter]:
-    for cell in function.__closure__ or ():
-        yield partial(getattr, cell, "cell_contents", _MISSING)
-    if _is_of_ours(function.__module__):
-        return
-    yield partial(getattr, function, "__defaults__")
-    yield partial(getattr, function, "__kwdefaults__")
-    names = frozenset(_names(function.__code__))
-    for name in names & function.__globals__.keys():
-        found = function.__globals__[name]
-        yield partial(function.__globals__.get, name, _MISSING)
-        if isinstance(found, ModuleType | type) and not _is_own(found):
-            present = (one for one in names if hasattr(found, one))
-            yield from (partial(getattr, found, one, _MISSING) for one in present)
-
-
-def _names(code: CodeType) -> Iterator[str]:
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _names(constant)
-
-
-def _attributes(thing: object) -> list[str]:
-    own = list(getattr(thing, "__dict__", {}))
-    slots = [name for cls in type(thing).__mro__ for name in getattr(cls, "__slots__", ())]
-    return [name for name in (*own, *slots) if name not in ("__dict__", "__weakref__")]
-
-
-def _item(items: Sequence[object], position: int) -> object:
-    return items[position] if position < len(items) else _MISSING
-
-
-def _is_own(thing: type | ModuleType) -> bool:
-    """True if a module, or the module of a class, is ours, NumPy's or Python's."""
-    return _is_of_ours(thing.__name__ if isinstance(thing, ModuleType) else thing.__module__)
-
-
-def _is_of_ours(module: str | None) -> bool:
-    return module is not None and module.partition(".")[0] in _OWN
-
-
-def _form(array: Any) -> object:
-    return isinstance(array, Array), getattr(array, "element", None) or array.dtype, array.shape
+def _absent(names: Names) -> tuple[Callable[[frozenset[str]], bool], frozenset[str]]:
+    return names.space.keys().isdisjoint, frozenset(names.absent)
 
 
 def _is_same(now: object, then: object) -> bool:
-    if _is_array(now):
-        return _form(now) == then
-    # By text, because 0.0 == -0.0 and nan != nan.
-    return _is_plain(now) and _text(now) == _text(then)
+    if is_content(now):
+        return is_content(then) and _form(now) == _form(then)
+    return is_same_constant(now, then)
 
 
-def _is_plain(thing: object) -> bool:
-    return isinstance(thing, (*_PLAIN, tuple))
+def _form(array: Any) -> object:
+    shape: object = array.shape if hasattr(array, "shape") else len(array)
+    if isinstance(array, Array):
+        return "device", array.element, shape
+    return "host", str(getattr(array, "dtype", "")), shape
 
 
-def _is_array(thing: object) -> bool:
-    return isinstance(thing, Array) or is_host_array(thing)
-
-
-def _text(thing: object) -> str:
-    return f"{type(thing)}{thing!r}"
+def _bytes(array: Any) -> bytes:
+    if isinstance(array, Array):
+        return array.numpy().tobytes()
+    if not is_host_array(array):
+        return bytes(cast("memoryview", array))
+    if hasattr(array, "detach"):
+        array = array.detach()
+    return to_numpy(array, "array").tobytes()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar, cast
 
 import numpy as np
 
-from shaderad.arrays.arrays import Array, noted
+from shaderad.arrays.arrays import Array, looked_at, noted
 from shaderad.arrays.traced_sizes import shown
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error
@@ -59,6 +59,8 @@ class GraphTrace:
         """The outside value of each input: an array, data, or a value of the parent."""
         self.constants: list[Array] = [] if parent is None else parent.constants
         """Arrays that the function put on a device while it was traced."""
+        self.looked_at: list[Array] = [] if parent is None else parent.looked_at
+        """Arrays on a device whose content the function read as numbers."""
         self.equal_sizes: list[tuple[Size, Size]] = [] if parent is None else parent.equal_sizes
         """Sizes that this trace takes to be equal, which a later call must confirm."""
         self.positive_sizes: list[Size] = [] if parent is None else parent.positive_sizes
@@ -151,6 +153,7 @@ class GraphTrace:
         context = copy_context()
         context.run(_current.set, self)
         context.run(noted.set, self.constants)
+        context.run(looked_at.set, self.looked_at)
         return context.run(fitting_call, function, *args, **keywords)
 
     def graph(self, outputs: Sequence[Value]) -> Graph:

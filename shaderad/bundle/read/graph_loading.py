@@ -55,6 +55,7 @@ class _GraphReader:
             out=_tree(entry.result, len(outputs), size_names),
             captured=(),
             constants=(),
+            looked_at=(),
             equal_sizes=tuple(
                 (size_in(a, size_names), size_in(b, size_names)) for a, b in entry.assumes.equal
             ),
