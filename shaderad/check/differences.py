@@ -73,7 +73,7 @@ class _Difference:
     slope: float
     quotient: float
     noise: float
-    """What rounding of the results may add to the quotient."""
+    """An error of the quotient that rounding of the results explains."""
 
 
 class Differences:
