@@ -38,14 +38,11 @@ from shaderad.trace.arguments import (
     taken_apart,
 )
 from shaderad.trace.calls import Form, TracedFunction, traced_variant
-from shaderad.trace.captures import Traced, traced_with_reads
+from shaderad.trace.captures import KeptTraces, Traced
 from shaderad.trace.signatures import GraphSignature, signature_of, span_of
 from shaderad.trace.traced import current_trace
 
 __all__ = ["graph"]
-
-_KEPT_VARIANTS = 8
-"""Traces kept for one form of arguments: of captured values and of sizes that decide something."""
 
 
 @dataclass(slots=True, eq=False)
@@ -104,7 +101,7 @@ class GraphFunction(BindableGraph):
         self.python = function
         self._read_signature()
         self._annotations = annotations
-        self._known: dict[Hashable, list[Traced]] = {}
+        self._known: dict[Hashable, KeptTraces] = {}
         self._latest: Traced | None = None
         self._latest_call: LatestCall | None = None
         functools.update_wrapper(self, function)
@@ -257,17 +254,12 @@ class GraphFunction(BindableGraph):
         return self._latest
 
     def _found(self, arguments: Arguments, form: Form, given: inspect.BoundArguments) -> Traced:
-        known = self._known.setdefault((arguments.key, form.key), [])
-        for position, one in enumerate(known):
-            if one.variant.serves(form.size_by_name) and one.reads.are_current():
-                if position:
-                    known.insert(0, known.pop(position))
-                return one
-        made = self._trace(arguments, form, given)
-        known[:] = [made, *known[: _KEPT_VARIANTS - 1]]
-        return made
+        traces = self._known.setdefault((arguments.key, form.key), KeptTraces())
+        return traces.current(form.size_by_name) or self._trace(traces, arguments, form, given)
 
-    def _trace(self, arguments: Arguments, form: Form, given: inspect.BoundArguments) -> Traced:
+    def _trace(
+        self, traces: KeptTraces, arguments: Arguments, form: Form, given: inspect.BoundArguments
+    ) -> Traced:
         def called(*arrays: Array) -> Any:
             filled = arguments.filled(arrays)
             bound = inspect.BoundArguments(
@@ -276,7 +268,7 @@ class GraphFunction(BindableGraph):
             return self.python(*bound.args, **bound.kwargs)
 
         roots = [(self.python.__name__, self.python), *_objects(given.arguments)]
-        return traced_with_reads(self.python.__name__, roots, called, form)
+        return traces.trace(self.python.__name__, roots, called, form)
 
 
 def _sample(k: int) -> int:

@@ -267,7 +267,8 @@ def _check_captured(name: str, captured: Sequence[TracedArray]) -> None:
     """Raises SR0474 for an array whose derivative the backward function does not give."""
     trace = tracing()
     for x in captured:
-        if not is_differentiable(x.element) or _is_detached(x.value):
+        is_constant = _is_detached(x.value) or x.value in trace.number_values
+        if not is_differentiable(x.element) or is_constant:
             continue
         outside = trace.source_of(x.value)
         is_followed = isinstance(outside, Array) and outside.trace is not None

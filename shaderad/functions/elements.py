@@ -49,6 +49,7 @@ from shaderad.trace.primitives import (
     elementwise,
     known_shape,
     made,
+    number_array,
     repeats_to,
     traced,
 )
@@ -97,7 +98,10 @@ def binary(name: str, left: Any, right: Any) -> TracedArray:
             lambda span, of: operators.compare(comparison, of[0], of[1], span), left, right
         )
     symbol = _ARITHMETIC[name]()
-    return _by_element(lambda span, of: operators.binary(symbol, of[0], of[1], span), left, right)
+    return _by_element(
+        lambda span, of: operators.binary(symbol, of[0], of[1], span), left, right,
+        has_known_numbers=isinstance(symbol, ast.Pow),
+    )  # fmt: skip
 
 
 def unary(name: str, x: Any) -> TracedArray:
@@ -108,14 +112,22 @@ def unary(name: str, x: Any) -> TracedArray:
     return elementwise(lambda span, of: operators.unary(symbol, of[0], span), x)
 
 
-def _by_element(make: Callable[[Span, Sequence[Operand]], Operand], *operands: Any) -> TracedArray:
+def _by_element(
+    make: Callable[[Span, Sequence[Operand]], Operand],
+    *operands: Any,
+    has_known_numbers: bool = False,
+) -> TracedArray:
     """`elementwise`, where a vector or matrix of the host is one element."""
-    return elementwise(make, *(x if vector_of(x) is None else as_element(x) for x in operands))
+    lifted = (x if vector_of(x) is None else as_element(x) for x in operands)
+    return elementwise(make, *lifted, has_known_numbers=has_known_numbers)
 
 
 def primitive(op: ops.Op, *operands: Any) -> TracedArray:
     """``sad.<op>`` of every element."""
-    return _by_element(lambda span, of: math_functions.primitive(op, tuple(of), span), *operands)
+    return _by_element(
+        lambda span, of: math_functions.primitive(op, tuple(of), span), *operands,
+        has_known_numbers=op == ops.POW,
+    )  # fmt: skip
 
 
 def _takes_two_values(choose: Callable[P, R]) -> Callable[P, R]:
@@ -297,7 +309,7 @@ def as_array(x: Any, name: str = OPERAND) -> TracedArray:
     """Anything as an array of the trace; numbers, and structs of numbers, without axes."""
     number = as_number(x)
     if number is not None:
-        return made(b.full((), conversions.expr(PythonNumber(number), user_span())), ())
+        return number_array(number, conversions.natural_type(PythonNumber(number)))
     info = None if isinstance(x, type) else info_of(x)
     if info is not None:
         return struct_of(info, {field: getattr(x, field) for field in info.annotations})
@@ -318,7 +330,7 @@ def conform(x: Any, element: Type, name: str) -> TracedArray:
     """
     number = as_number(x)
     if number is not None and isinstance(element, Scalar):
-        return made(b.full((), conversions.coerce(PythonNumber(number), element, user_span())), ())
+        return number_array(number, element)
     fields = None if isinstance(x, Array) else struct_fields(x)
     if isinstance(element, Struct) and fields and set(fields) == set(element.type_by_field):
         return struct_of_fields(element, fields)

@@ -6,31 +6,24 @@ Invariant: what runs at once and what is traced are the same function, so that t
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from functools import partial
 from types import MethodType
 from typing import Any
 
-import numpy as np
-
 from shaderad.arrays import trees
-from shaderad.arrays.arrays import Array, array
+from shaderad.arrays.arrays import Array
 from shaderad.arrays.tape import trace_of
 from shaderad.device.devices import Device
-from shaderad.device.lines import user_span
 from shaderad.execute.call import device_of
 from shaderad.execute.run_graph import run_graph
-from shaderad.frontend.conversions import constant
 from shaderad.functions.operators import value_function
 from shaderad.ir import ops
-from shaderad.ir.types import Scalar
 from shaderad.language.annotations import TypeObject
 from shaderad.language.host import UserFunction
 from shaderad.language.intrinsics import Intrinsic
 from shaderad.language.structs import StructInfo
-from shaderad.language.values import PythonNumber
-from shaderad.rules.equality import shared_graph
 from shaderad.trace.arguments import (
     Arguments,
     array_of_captured,
@@ -38,9 +31,8 @@ from shaderad.trace.arguments import (
     taken_apart,
 )
 from shaderad.trace.calls import Form, TracedFunction, form_of, traced_variant
-from shaderad.trace.captures import Traced, traced_with_reads
+from shaderad.trace.captures import KeptTraces, Traced
 from shaderad.trace.primitives import (
-    Number,
     NumberInput,
     OpenNumber,
     as_number,
@@ -48,9 +40,8 @@ from shaderad.trace.primitives import (
 from shaderad.trace.traced import is_traced
 
 _KEPT_GRAPHS = 512
-_KEPT_NUMBERS = 256
-_KEPT_TRACES = 64
-"""Traces of custom rules, which hold what the rules capture."""
+_KEPT_RULES = 64
+"""Custom rules at arguments of one form; their traces hold what the rules capture."""
 
 
 def run_operator(function: Callable[..., Any], *args: Any) -> Any:
@@ -66,17 +57,17 @@ def run_operator(function: Callable[..., Any], *args: Any) -> Any:
         variant, captured = traced.variant, [get() for get in traced.captured]
     else:
         variant = graphs.variant(function, given, form)
-        captured = variant.captured
-
-    def operand(captured: Any) -> Array:
-        if not isinstance(captured, NumberInput):
-            return array_of_captured(captured, device)
-        number = args[captured.position].value
-        return device.kept(_Numbers).array(number, captured.type)
-
-    operands = [*given.arrays, *map(operand, captured)]
+        captured = [_at_this_call(x, args) for x in variant.captured]
+    operands = [*given.arrays, *(array_of_captured(x, device) for x in captured)]
     results = run_graph(variant.graph, operands, form.size_by_name, device)
     return variant.result(results, form.size_by_name)
+
+
+def _at_this_call(captured: Any, args: Sequence[Any]) -> Any:
+    """A number among the arguments as it is now; anything else is what it was."""
+    if not isinstance(captured, NumberInput):
+        return captured
+    return replace(captured, value=args[captured.position].value)
 
 
 def run_elementwise(function: Callable[..., Any], *operands: Any) -> Any:
@@ -93,36 +84,12 @@ def _open(operand: Any, position: int) -> Any:
     return OpenNumber(position, type(number), number == 0, number)
 
 
-class _Numbers:
-    """The numbers that operators took last, on one device."""
-
-    def __init__(self, device: Device) -> None:
-        self._device = device
-        self._known: OrderedDict[Hashable, Array] = OrderedDict()
-
-    def array(self, number: Number, t: Scalar) -> Array:
-        """A number as an array without axes.
-
-        Raises:
-            LanguageError: SR0306, where its type does not hold it.
-        """
-        key = (t, repr(number))
-        found = self._known.get(key)
-        if found is None:
-            value = constant(PythonNumber(number), t, user_span()).value
-            found = array(np.asarray(value), dtype=t, device=self._device)
-            self._known[key] = found
-            if len(self._known) > _KEPT_NUMBERS:
-                self._known.popitem(last=False)
-        return found
-
-
 class _Graphs:
     """The graphs of the operators that ran last on one device."""
 
     def __init__(self, _: Device) -> None:
         self._known: OrderedDict[Hashable, TracedFunction] = OrderedDict()
-        self._traced: OrderedDict[Hashable, Traced] = OrderedDict()
+        self._traced: OrderedDict[Hashable, KeptTraces] = OrderedDict()
 
     def variant(self, function: Callable[..., Any], given: Arguments, form: Form) -> TracedFunction:
         called, key = _call(function, given), _key(function, given, form)
@@ -138,23 +105,20 @@ class _Graphs:
     def traced(self, method: MethodType, given: Arguments, form: Form) -> Traced:
         """The trace of a method, which runs functions of the user's that its object holds."""
         key = _key(method, given, form)
-        found = None if key is None else self._traced.get(key)
-        if found is not None and found.variant.serves(form.size_by_name):
-            is_current = found.reads.are_current()
+        traces = KeptTraces() if key is None else self._traced.get(key)
+        if traces is None:
+            traces = self._traced[key] = KeptTraces()
+            if len(self._traced) > _KEPT_RULES:
+                self._traced.popitem(last=False)
+        found = traces.current(form.size_by_name)
+        if found is not None:
             captured = (get() for get in found.captured)
             # A custom rule refuses arrays that derivatives are taken by.
-            if is_current and trace_of(x for x in captured if isinstance(x, Array)) is None:
+            if trace_of(x for x in captured if isinstance(x, Array)) is None:
                 return found
         name = getattr(method.__self__, "__name__", method.__name__)
         roots = [(name, method.__self__), *((name, leaf) for leaf in trees.leaves(given.skeleton))]
-        made = traced_with_reads(name, roots, _call(method, given), form)
-        made = replace(made, variant=replace(made.variant, graph=shared_graph(made.variant.graph)))
-        if key is not None:
-            self._traced[key] = made
-            self._traced.move_to_end(key)
-            if len(self._traced) > _KEPT_TRACES:
-                self._traced.popitem(last=False)
-        return made
+        return traces.trace(name, roots, _call(method, given), form)
 
 
 def _call(function: Callable[..., Any], given: Arguments) -> Callable[..., Any]:

@@ -60,18 +60,29 @@ def _is_exprs(value: Any) -> bool:
     )
 
 
-_KEPT_GRAPHS = 256
-_kept: OrderedDict[Hashable, Graph] = OrderedDict()
+class EqualGraphs:
+    """The latest graphs, of which no two are equal."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._known: OrderedDict[Hashable, Graph] = OrderedDict()
+
+    def shared(self, graph: Graph) -> Graph:
+        """The kept graph that equals `graph`, source lines included; else `graph` itself."""
+        key = _Keys().graph(graph)
+        shared = self._known.setdefault(key, graph)
+        self._known.move_to_end(key)
+        if len(self._known) > self._limit:
+            self._known.popitem(last=False)
+        return shared
+
+
+_kept = EqualGraphs(256)
 
 
 def shared_graph(graph: Graph) -> Graph:
-    """The kept graph that equals `graph`, source lines included; else `graph` itself."""
-    key = _Keys().graph(graph)
-    shared = _kept.setdefault(key, graph)
-    _kept.move_to_end(key)
-    if len(_kept) > _KEPT_GRAPHS:
-        _kept.popitem(last=False)
-    return shared
+    """The graph that equals `graph` among those of functions that are traced for one call."""
+    return _kept.shared(graph)
 
 
 class _Keys:

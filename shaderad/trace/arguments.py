@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -13,13 +14,17 @@ from shaderad.arrays.arguments import bind_array
 from shaderad.arrays.arrays import Array, array, is_host_array, uploaded, vector_of
 from shaderad.arrays.trees import rebuilt, struct_fields
 from shaderad.device.devices import Device
+from shaderad.device.lines import user_span
+from shaderad.frontend.conversions import constant
 from shaderad.ir import types
 from shaderad.ir.pointers import is_pooled
 from shaderad.language.signatures import Launchable
+from shaderad.language.values import PythonNumber
 from shaderad.runtime import buffers
 from shaderad.trace.calls import Placeholder
-from shaderad.trace.primitives import as_number
+from shaderad.trace.primitives import Number, NumberInput, as_number
 
+_KEPT_NUMBERS = 256
 Convert = Callable[[Any], "Array | None"]
 
 
@@ -141,8 +146,34 @@ def array_of_data(leaf: Any, device: Device) -> Array | None:
     return array(leaf, device=device) if is_array else None
 
 
+class Numbers:
+    """The numbers that operators and graphs took last, on one device."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._known: OrderedDict[Hashable, Array] = OrderedDict()
+
+    def array(self, number: Number, t: types.Scalar) -> Array:
+        """A number as an array without axes.
+
+        Raises:
+            LanguageError: SR0306, where its type does not hold it.
+        """
+        key = (t, repr(number))
+        found = self._known.get(key)
+        if found is None:
+            value = constant(PythonNumber(number), t, user_span()).value
+            found = array(np.asarray(value), dtype=t, device=self._device)
+            self._known[key] = found
+            if len(self._known) > _KEPT_NUMBERS:
+                self._known.popitem(last=False)
+        return found
+
+
 def array_of_captured(data: Any, device: Device) -> Array:
     """Whatever a trace has taken for an array, on a device."""
+    if isinstance(data, NumberInput):
+        return device.kept(Numbers).array(data.value, data.type)
     return data if isinstance(data, Array) else array(data, device=device)
 
 

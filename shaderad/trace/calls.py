@@ -19,6 +19,7 @@ from shaderad.ir import sizes
 from shaderad.ir.arrays import ArrayType, Graph
 from shaderad.ir.types import Type
 from shaderad.trace.traced import GraphTrace
+from shaderad.trace.varying import NO_GROUPS, Groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,8 @@ class TracedFunction:
     """Arrays that the function made while it was traced."""
     looked_at: tuple[Array, ...]
     """Arrays on a device whose content the function read as numbers."""
+    numbers: tuple[float, ...]
+    """The float numbers that the function computed with: see `trace/varying.py`."""
     equal_sizes: tuple[tuple[sizes.Size, sizes.Size], ...]
     positive_sizes: tuple[sizes.Size, ...]
 
@@ -104,9 +107,12 @@ class TracedFunction:
         return filled(out) if isinstance(out, Placeholder) else trees.mapped(filled, out)
 
 
-def traced_variant(function: Callable[..., Any], form: Form) -> TracedFunction:
-    """Runs `function` on traced arrays of this form."""
+def traced_variant(
+    function: Callable[..., Any], form: Form, groups: Groups = NO_GROUPS
+) -> TracedFunction:
+    """Runs `function` on traced arrays of this form; numbers of `groups` are inputs."""
     trace = GraphTrace(dict(form.size_by_name))
+    trace.groups = groups
     trace.has_named_sizes = form.has_named_sizes
     arguments = [trace.argument(t, None) for t in form.types]
     out = trace.run(function, *arguments)
@@ -117,6 +123,7 @@ def traced_variant(function: Callable[..., Any], form: Form) -> TracedFunction:
         captured=tuple(trace.given[len(arguments) :]),
         constants=tuple(trace.constants),
         looked_at=tuple(trace.looked_at),
+        numbers=tuple(trace.numbers),
         equal_sizes=tuple(dict.fromkeys(trace.equal_sizes)),
         positive_sizes=tuple(dict.fromkeys(trace.positive_sizes)),
     )

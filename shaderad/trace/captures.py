@@ -7,8 +7,8 @@ be others of the same type and shape, because a graph reads them when it runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from operator import is_
@@ -18,13 +18,19 @@ from shaderad.arrays.arrays import Array, is_host_array
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error
 from shaderad.language.values import is_same_constant
+from shaderad.rules.equality import EqualGraphs
 from shaderad.runtime.foreign_arrays import to_numpy
 from shaderad.trace.calls import Form, TracedFunction, traced_variant
 from shaderad.trace.reachable import Names, Reachable, is_content
+from shaderad.trace.varying import VaryingNumbers
 
 CONTENT_LIMIT = 1 << 24
 """Bytes of host arrays that one trace may depend on: each call compares them."""
 
+_KEPT_TRACES = 8
+"""Traces kept for one form of arguments: of captured values and of sizes that decide something."""
+_KEPT_GRAPHS = 16
+"""Graphs of these, and of traces that are gone: a value may come back."""
 Getter = Callable[[], Any]
 
 
@@ -137,36 +143,60 @@ class Traced:
     """Getters of the arrays that the function captured."""
 
 
-def traced_with_reads(
-    name: str,
-    roots: Sequence[tuple[str, object]],
-    called: Callable[..., Any],
-    form: Form,
-) -> Traced:
-    """The trace of `called`, which reads what `roots` lead to.
+class KeptTraces:
+    """The latest traces of one function for arguments of one form."""
 
-    Raises:
-        LanguageError: SR0338 for an array that was there before, and that nothing leads to; SR0339,
-            where host arrays are too large to be compared at each call.
-    """
-    reads = Reads(name, roots)
-    variant = traced_variant(called, form)
-    if reads.awaits_imports:
+    def __init__(self) -> None:
+        self._known: list[Traced] = []
+        self._varying = VaryingNumbers()
+        self._graphs = EqualGraphs(_KEPT_GRAPHS)
+
+    def current(self, size_by_name: Mapping[str, int]) -> Traced | None:
+        """The trace that serves these sizes, and would read the same again."""
+        for position, traced in enumerate(self._known):
+            if traced.variant.serves(size_by_name) and traced.reads.are_current():
+                if position:
+                    self._known.insert(0, self._known.pop(position))
+                return traced
+        return None
+
+    def trace(
+        self,
+        name: str,
+        roots: Sequence[tuple[str, object]],
+        called: Callable[..., Any],
+        form: Form,
+    ) -> Traced:
+        """The trace of `called`, which reads what `roots` lead to; its graph is that of an earlier
+        trace if they are equal.
+
+        Raises:
+            LanguageError: SR0338 for an array that was there before, and that nothing leads to;
+                SR0339, where host arrays are too large to be compared at each call.
+        """
         reads = Reads(name, roots)
+        variant = self._varying.traced(partial(traced_variant, called, form))
+        if reads.awaits_imports:
+            reads = Reads(name, roots)
+        variant = replace(variant, graph=self._graphs.shared(variant.graph))
+        for array in variant.looked_at:
+            if not any(array is x for x in variant.constants):
+                reads.note_content(array)
+        getters = tuple(_getter(x, name, reads, variant) for x in variant.captured)
+        traced = Traced(variant, reads, getters)
+        self._known[:] = [traced, *self._known[: _KEPT_TRACES - 1]]
+        return traced
 
-    def getter(captured: Any) -> Getter:
-        found = reads.getter_of(captured)
-        if found is not None:
-            return found
-        is_made = any(captured is x for x in variant.constants)
-        if isinstance(captured, Array) and not is_made:
-            raise error("SR0338", user_span(), name=name, found=captured)
-        return lambda: captured
 
-    for array in variant.looked_at:
-        if not any(array is x for x in variant.constants):
-            reads.note_content(array)
-    return Traced(variant, reads, tuple(map(getter, variant.captured)))
+def _getter(captured: Any, name: str, reads: Reads, variant: TracedFunction) -> Getter:
+    """A getter of a captured value for later calls."""
+    found = reads.getter_of(captured)
+    if found is not None:
+        return found
+    is_made = any(captured is x for x in variant.constants)
+    if isinstance(captured, Array) and not is_made:
+        raise error("SR0338", user_span(), name=name, found=captured)
+    return lambda: captured
 
 
 def _absent(names: Names) -> tuple[Callable[[frozenset[str]], bool], frozenset[str]]:

@@ -45,10 +45,14 @@ class OpenNumber:
 
 @dataclass(frozen=True, slots=True)
 class NumberInput:
-    """An input of a graph that holds an `OpenNumber` in the type it takes."""
+    """An input of a graph that holds an `OpenNumber` in the type it takes.
+
+    Two are equal where one input serves both.
+    """
 
     position: int
     type: Scalar
+    value: Number = field(compare=False)
 
 
 def traced(x: Any, name: str = OPERAND) -> TracedArray:
@@ -62,6 +66,25 @@ def as_number(x: Any) -> Number | None:
     """A number of the Python program; `None` for everything else."""
     plain = cast("object", x.item() if isinstance(x, np.generic) else x)
     return plain if isinstance(plain, bool | int | float) else None
+
+
+def noted_number(number: Number) -> Number | OpenNumber:
+    """A number of the program as an operand: open if traces of the function differ in it."""
+    if not isinstance(number, float):
+        return number
+    trace = tracing()
+    group = trace.groups.get(len(trace.numbers))
+    trace.numbers.append(number)
+    return number if group is None else OpenNumber(group, float, number == 0.0, number)
+
+
+def number_array(number: Number, t: Scalar) -> TracedArray:
+    """A number of the program as an array without axes."""
+    operand, span = noted_number(number), user_span()
+    constant = conversions.coerce(PythonNumber(number), t, span)
+    if isinstance(operand, OpenNumber):
+        return made(_number_input(operand, t), ())
+    return made(b.full((), constant), ())
 
 
 def size_array(size: Size) -> TracedArray:
@@ -145,15 +168,22 @@ def axis_of(axis: Any, rank: int) -> int:
 # -- by element -------------------------------------------------------------------------------
 
 
-def elementwise(make: Callable[[Span, Sequence[Operand]], Operand], *operands: Any) -> TracedArray:
+def elementwise(
+    make: Callable[[Span, Sequence[Operand]], Operand],
+    *operands: Any,
+    has_known_numbers: bool = False,
+) -> TracedArray:
     """`make` of the elements, by the rules of the kernel language.
 
     Args:
         make: Takes the span of the operation, and for each operand a typed expression, or a
             number known while tracing.
         operands: Arrays, data and numbers; at least one array.
+        has_known_numbers: True if what `make` gives depends on the numbers, as powers do.
     """
     span = user_span()
+    if not has_known_numbers:
+        operands = tuple(map(_noted, operands))
     is_number = [isinstance(x, OpenNumber) or as_number(x) is not None for x in operands]
     found = {f"x{k}": x if is_number[k] else traced(x) for k, x in enumerate(operands)}
     array_by_name = {name: x for name, x in found.items() if isinstance(x, TracedArray)}
@@ -166,6 +196,16 @@ def elementwise(make: Callable[[Span, Sequence[Operand]], Operand], *operands: A
     return made(b.elementwise(expr, value_by_name, (*batch, *shape)), batch)
 
 
+def _noted(operand: Any) -> Any:
+    number = None if isinstance(operand, OpenNumber) else as_number(operand)
+    return operand if number is None else noted_number(number)
+
+
+def _number_input(number: OpenNumber, t: Scalar) -> Value:
+    given = NumberInput(number.position, t, number.value)
+    return tracing().number_input(ArrayType(t, ()), given)
+
+
 def _open_numbers(expr: nodes.Expr, operand_by_name: Mapping[str, Any]) -> dict[str, TracedArray]:
     """An input without axes for each number that another call may replace."""
     type_by_name = {e.name: e.type for e in in_order(expr) if isinstance(e, nodes.Var)}
@@ -173,7 +213,7 @@ def _open_numbers(expr: nodes.Expr, operand_by_name: Mapping[str, Any]) -> dict[
     for name, x in operand_by_name.items():
         t = type_by_name.get(name)
         if isinstance(x, OpenNumber) and isinstance(t, Scalar):
-            found[name] = tracing().argument(ArrayType(t, ()), NumberInput(x.position, t))
+            found[name] = made(_number_input(x, t), ())
     return found
 
 

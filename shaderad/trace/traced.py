@@ -24,6 +24,7 @@ from shaderad.ir.arrays import ArrayType, Graph, Value
 from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import Type
 from shaderad.runtime import buffers
+from shaderad.trace.varying import Groups
 
 if TYPE_CHECKING:
     from shaderad.device.devices import Device
@@ -65,6 +66,13 @@ class GraphTrace:
         """Sizes that this trace takes to be equal, which a later call must confirm."""
         self.positive_sizes: list[Size] = [] if parent is None else parent.positive_sizes
         """Sizes that are above 0 in this call; later ones must confirm it, too."""
+        self.numbers: list[float] = [] if parent is None else parent.numbers
+        """The float numbers that the function has computed with, in order."""
+        self.groups: Groups = {} if parent is None else parent.groups
+        """The positions of numbers that are inputs: see `trace/varying.py`."""
+        self.number_values: set[Value] = set()
+        """Inputs that are such numbers."""
+        self._number_inputs: dict[object, Value] = {}
         self._captured: dict[int, Value] = {}
 
     def input(self, t: ArrayType, given: Any) -> Value:
@@ -123,6 +131,19 @@ class GraphTrace:
             return self.input(t, data)
         outer = self.parent._of_data(t, data)
         return self.value_of(TracedArray(self.parent, outer))
+
+    def number_input(self, t: ArrayType, number: object) -> Value:
+        """The input that holds a number of the program, which is the same in every trace inside."""
+        found = self._number_inputs.get(number)
+        if found is None:
+            if self.parent is None:
+                found = self.input(t, number)
+            else:
+                outer = self.parent.number_input(t, number)
+                found = self.value_of(TracedArray(self.parent, outer))
+            self._number_inputs[number] = found
+            self.number_values.add(found)
+        return found
 
     def are_equal(self, a: Size, b: Size) -> bool:
         """True if two sizes are equal: always, or in this call, and then it is noted."""

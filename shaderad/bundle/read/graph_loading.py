@@ -56,6 +56,7 @@ class _GraphReader:
             captured=(),
             constants=(),
             looked_at=(),
+            numbers=(),
             equal_sizes=tuple(
                 (size_in(a, size_names), size_in(b, size_names)) for a, b in entry.assumes.equal
             ),
