@@ -44,6 +44,9 @@ from shaderad.trace.traced import current_trace
 
 __all__ = ["graph"]
 
+_KEPT_FORMS = 256
+"""Forms of arguments of which traces are kept: each object that is an argument has its own."""
+
 
 @dataclass(slots=True, eq=False)
 class TracedCall:
@@ -255,6 +258,8 @@ class GraphFunction(BindableGraph):
 
     def _found(self, arguments: Arguments, form: Form, given: inspect.BoundArguments) -> Traced:
         traces = self._known.setdefault((arguments.key, form.key), KeptTraces())
+        if len(self._known) > _KEPT_FORMS:
+            del self._known[next(iter(self._known))]
         return traces.current(form.size_by_name) or self._trace(traces, arguments, form, given)
 
     def _trace(

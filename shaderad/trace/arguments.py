@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -23,6 +23,7 @@ from shaderad.language.values import PythonNumber
 from shaderad.runtime import buffers
 from shaderad.trace.calls import Placeholder
 from shaderad.trace.primitives import Number, NumberInput, as_number
+from shaderad.trace.reachable import is_of_user
 
 _KEPT_NUMBERS = 256
 Convert = Callable[[Any], "Array | None"]
@@ -201,11 +202,19 @@ def frozen(tree: Any) -> Hashable:
     if isinstance(tree, slice):
         whole = cast("slice[Any, Any, Any]", tree)
         return slice, frozen(whole.start), frozen(whole.stop), frozen(whole.step)
+    kind = cast("type[object]", type(tree))
+    if is_dataclass(tree) and not isinstance(tree, type) and is_of_user(kind):
+        # Objects that are equal to Python may hold 1 and 1.0.
+        if kind.__eq__ is object.__eq__ or getattr(kind, "__hash__", None) is None:
+            return Identity(tree)
+        return kind, tuple([(f.name, frozen(getattr(tree, f.name))) for f in fields(tree)])
+    if is_of_user(kind) and kind.__eq__ is not object.__eq__:
+        return Identity(tree)
     try:
         hash(tree)
     except TypeError:
         return Identity(tree)
-    return cast("Hashable", tree)
+    return kind, cast("Hashable", tree)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

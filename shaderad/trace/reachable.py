@@ -319,6 +319,11 @@ def _objects_in(content: object) -> list[object]:
     return []
 
 
+def is_of_user(cls: type) -> bool:
+    """True if the user, or a library that is followed, defines a class."""
+    return not _is_fixed(cls.__module__)
+
+
 def _dict_of(thing: object) -> dict[str, object] | None:
     try:
         return cast("dict[str, object]", object.__getattribute__(thing, "__dict__"))

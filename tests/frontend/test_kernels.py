@@ -304,3 +304,41 @@ def test_indices_out_of_range_read_zero_and_write_nothing() -> None:
         beyond(X, dim=6).numpy()
     y = beyond(X, dim=6, bounds="ignore").numpy()
     assert y.tolist() == [*(X[1:4] + 1).tolist(), 1.0, 1.0, 1.0]
+
+
+def test_a_kernel_is_read_again_whenever_what_it_read_differs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Without a launch: the IR is another one."""
+
+    @sad.struct
+    class Lens:
+        focal: float = 2.0
+
+    @sad.function
+    def squared(x: float) -> float:
+        return x * x
+
+    class Settings:
+        rates = (1.0, (2, Mode))
+
+    @sad.kernel
+    def kernel(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
+        y[i] = squared(x[i]) + abs(x[i]) * Lens().focal + Settings.rates[0]
+
+    def backward(x: sad.DifferentialPair[float], y_bar: float):
+        x.d += 3.0 * y_bar
+
+    seen = [kernel.specialise({})]
+    assert kernel.specialise({}) is seen[0]
+    squared.backward_derivative(backward)
+    seen.append(kernel.specialise({}))
+    monkeypatch.setattr(Lens, "focal", 3.0)
+    seen.append(kernel.specialise({}))
+    monkeypatch.setitem(globals(), "abs", squared)
+    seen.append(kernel.specialise({}))
+    monkeypatch.setattr(Settings, "rates", (1.0, (2, enum.Enum("Mode", "HALF"))))
+    seen.append(kernel.specialise({}))
+    assert len(set(map(id, seen))) == len(seen)
+    monkeypatch.setattr(Settings, "rates", (float("1"), Settings.rates[1]))
+    assert kernel.specialise({}) is seen[-1]

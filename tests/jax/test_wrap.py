@@ -314,3 +314,21 @@ def test_only_what_moves_is_differentiated(
 
 def test_all_floats_of_a_case_are_found() -> None:
     assert len(floats_in(CASES[3].args())) == 2
+
+
+def test_results_whose_form_a_setting_decides_follow_it(device: sad.Device) -> None:
+    state = {"count": 2, "rate": 1.5}
+
+    def function(x: Any) -> Any:
+        return [x * state["rate"]] * state["count"], state["rate"]
+
+    wrapped = sad.jax.wrap(function)
+
+    def loss(x: Any) -> Any:
+        parts, rate = wrapped(x)
+        return sum(jnp.sum(part) for part in parts) * rate
+
+    x = jnp.float32([1.0, 2.0])
+    for state["count"], state["rate"] in ((2, 1.5), (3, 1.5), (3, 2.0)):
+        expected = state["count"] * state["rate"] ** 2
+        np.testing.assert_allclose(jax.grad(loss)(x), [expected, expected], rtol=1e-6)

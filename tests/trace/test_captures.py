@@ -16,6 +16,7 @@ import sys
 import types
 import weakref
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -723,3 +724,23 @@ def test_defaults_that_were_replaced_are_used(device: sad.Device) -> None:
         np.testing.assert_allclose(graph(x).numpy(), X)
         function.__defaults__ = (2.0,)
         np.testing.assert_allclose(graph(x).numpy(), 2 * X)
+
+
+@pytest.mark.gpu
+def test_a_module_that_the_first_trace_imports_is_followed(
+    device: sad.Device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "settings_on_disk.py").write_text("rate = 1.0\n")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def function(x: Any) -> Any:
+        import settings_on_disk  # type: ignore[import-not-found]
+
+        return x * settings_on_disk.rate
+
+    with device:
+        graph = sad.graph(function)
+        for rate in (1.0, 2.0):
+            np.testing.assert_allclose(graph(sad.array(X)).numpy(), rate * X)
+            monkeypatch.setattr("settings_on_disk.rate", 2.0)
+    monkeypatch.delitem(sys.modules, "settings_on_disk")
