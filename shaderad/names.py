@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -15,7 +16,14 @@ import numpy as np
 from shaderad.diagnostics import error
 from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.ir import ops
-from shaderad.language.intrinsics import Intrinsic, KernelForm, is_device_array
+from shaderad.language.annotations import HostVector
+from shaderad.language.intrinsics import (
+    Intrinsic,
+    KernelForm,
+    by_element,
+    is_device_array,
+    is_traced_size,
+)
 
 
 class CallableIntrinsic(Intrinsic):
@@ -31,12 +39,24 @@ class CallableIntrinsic(Intrinsic):
         `min`, `max`, `any` and `all` of one array reduce it, over ``axis=``.
         """
         is_reduction = len(args) == 1 and self.op.arity == 2
+        if len(args) == 2 and self.op in ops.OF_TWO.values() and _is_axis(*args):
+            from shaderad.device.lines import user_span
+
+            raise error("SR0831", user_span(), name=self.op.name, axis=args[1])
         if keywords or is_reduction or any(map(is_device_array, args)):
             from shaderad.functions.kernel_names import intrinsic
 
             return intrinsic(self.op, args, keywords)
         if len(args) != self.op.arity:
             raise error("SR0231", None, name=self.op.name, found=len(args), wanted=self.op.arity)
+        return self._of(args)
+
+    def _of(self, args: tuple[object, ...]) -> object:
+        """The primitive of as many operands as it takes, by element."""
+        if any(map(is_device_array, args)):
+            from shaderad.functions.kernel_names import intrinsic
+
+            return intrinsic(self.op, args, {})
         try:
             return self.op.numpy(*(self._as_data(a) for a in args))
         except TypeError:
@@ -69,8 +89,47 @@ class CallableForm(KernelForm):
         raise error("SR0230", None, name=self.name)
 
 
+@dataclass(frozen=True, repr=False)
+class IntrinsicOfTwo(CallableIntrinsic):
+    """``sad.maximum``: a primitive under a name that never reduces an array."""
+
+    name: str
+
+    @property
+    def __name__(self) -> str:
+        return self.name
+
+    @property
+    def __doc__(self) -> str:  # type: ignore[override]
+        _, _, rules = self.op.documentation.removeprefix(f"{self.op.signature}\n\n").partition(
+            "\n\n"
+        )
+        return f"{self.name}(a, b)\n\n{ops.same_by_element(self.op)}\n\n{rules}"
+
+    def __repr__(self) -> str:
+        return f"shaderad.{self.name}"
+
+    @api_boundary
+    def __call__(self, *args: object, **keywords: object) -> object:
+        """The operator on two arrays, NumPy arrays, vectors or numbers."""
+        for keyword in keywords:
+            raise error("SR0233", None, found=f"`{keyword}=`")
+        if len(args) != self.op.arity:
+            raise error("SR0231", None, name=self.name, found=len(args), wanted=self.op.arity)
+        return self._of(args)
+
+
+def _is_axis(x: Any, axis: object) -> bool:
+    """True if ``max(x, axis)`` may mean an axis of an array, or an operand."""
+    if by_element.get() or isinstance(x, HostVector) or isinstance(axis, bool):
+        return False
+    has_axes = isinstance(x, list | tuple) or bool(getattr(x, "shape", ()))
+    return has_axes and (isinstance(axis, int | np.integer) or is_traced_size(axis))
+
+
 INTRINSICS: Mapping[str, CallableIntrinsic] = types.MappingProxyType(
     {name: CallableIntrinsic(op) for name, op in ops.PUBLIC.items()}
+    | {name: IntrinsicOfTwo(op, name) for name, op in ops.OF_TWO.items()}
 )
 """Every public primitive by its ``sad`` name."""
 

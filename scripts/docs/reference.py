@@ -111,14 +111,14 @@ def functions_of(rules: list[ops.Rule]) -> str:
         head = [rules[0].value, "", "| Function | Value | Derivative |", "|---|---|---|"]
     else:
         head = ["| Function | Types | Value | Derivative |", "|---|---|---|---|"]
+    described = [
+        *((op, op.signature, op.value) for op in rows),
+        *((op, f"{name}(a, b)", ops.same_by_element(op))
+          for name, op in ops.OF_TWO.items() if op in rows),
+    ]  # fmt: skip
     cells = [
-        (
-            f"`{op.signature}`",
-            *([op.rule.value] if rules[1:] else []),
-            op.value,
-            op.derivative or "none",
-        )
-        for op in rows
+        (f"`{signature}`", *([op.rule.value] if rules[1:] else []), value, op.derivative or "none")
+        for op, signature, value in described
     ]
     return "\n".join([*head, *(f"| {' | '.join(map(_prose_cell, row))} |" for row in cells)])
 

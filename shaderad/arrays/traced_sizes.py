@@ -50,6 +50,8 @@ class TracedSize:
 
     __slots__ = ("size",)
 
+    is_symbolic_size = True
+
     def __init__(self, size: sizes.Polynomial) -> None:
         self.size = size
 

@@ -101,4 +101,15 @@ MESSAGES: dict[str, Message] = {
         "a texture of shape {shape} has more than {limit} texels along an axis",
         help="float32 coordinates tell no more apart: look up parts of it, or read it by index",
     ),
+    "SR0831": _shape(
+        "`sad.{name}` of an array and the int `{axis}` can mean an axis or an operand",
+        note="NumPy reduces axis {axis} here; a kernel compares each element with {axis}",
+        help="write `sad.{name}(x, axis={axis})` to reduce an axis, or `sad.{name}imum(x, {axis})` "
+        "to compare each element; the positive part is `sad.relu(x)`",
+    ),
+    "SR0832": _shape(
+        "`sad.norm` of `{element}` without `axis` would be one norm per component",
+        label="found {element} of shape {shape}",
+        help="{help}; give `axis` for one norm per component",
+    ),
 }

@@ -21,6 +21,7 @@ from shaderad.interpret import ReportKind, RunReport, call_once
 from shaderad.ir import types
 from shaderad.ir.shown import row_of
 from shaderad.language.annotations import ConstType, shape_of
+from shaderad.language.intrinsics import by_element
 from shaderad.language.signatures import signature_of
 from shaderad.language.structs import check_fields, info_of
 from shaderad.runtime import buffers
@@ -50,7 +51,7 @@ def call_function(function: UserFunction, args: tuple[Any, ...], kwargs: Mapping
             from shaderad.functions.mapping import map as map_over
 
             return map_over(function, *given.values())
-        return python(*args, **kwargs)
+        return _by_element(function, args, kwargs)
     constants = {name: given[name] for name, t in parameters if isinstance(t, ConstType)}
     made = standalone(function, constants)
     for p in made.function.parameters:
@@ -63,6 +64,15 @@ def call_function(function: UserFunction, args: tuple[Any, ...], kwargs: Mapping
     for report in reports.reports:
         raise _error_of(function.shown_name, report)
     return _to_python(result, made.function.result, made.class_by_struct)
+
+
+def _by_element(function: UserFunction, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """The Python body on whole arrays, whose names mean what they mean for an element."""
+    token = by_element.set(True)
+    try:
+        return function.python(*args, **kwargs)
+    finally:
+        by_element.reset(token)
 
 
 def is_mapped(parameters: Sequence[tuple[str, types.Type]], leaves: Sequence[Any]) -> bool:

@@ -20,11 +20,19 @@ from shaderad.functions.reductions import (
 )
 from shaderad.ir import ops, sizes
 from shaderad.ir.sizes import Size
+from shaderad.ir.types import Matrix, Vector
 from shaderad.rules.arrays import building as b
 from shaderad.trace.primitives import known_shape, made
 from shaderad.trace.traced import TracedArray, tracing
 
 __all__ = ["norm", "std", "var"]
+
+_LENGTHS = {
+    Vector: "write `sad.length(x)` for the length of each vector, `sad.norm(sad.length(x))` for "
+    "the norm of all components",
+    Matrix: "the columns of a matrix are vectors: `sad.length(x @ float3(1.0, 0.0, 0.0))`",
+}
+"""The remedy for elements that have a norm per component."""
 
 
 @array_function
@@ -35,7 +43,9 @@ def norm(x: Any, *, axis: Axes = None, keepdims: bool = False) -> Array:
     value m, so that squares neither overflow nor vanish.
 
     Args:
-        x: Numbers, or vectors or matrices of them by component; ints and bools give floats.
+        x: Numbers; ints and bools give floats. Vectors and matrices have one norm per component,
+            and need an `axis`: ``sad.length(x)`` is the length of each vector, and
+            ``sad.norm(sad.length(x))`` the norm of all components.
         axis: One axis, several, or `None` for all.
         keepdims: Keeps each axis, with an extent of 1.
 
@@ -43,7 +53,7 @@ def norm(x: Any, *, axis: Axes = None, keepdims: bool = False) -> Array:
         Floats; 0 of nothing. Halves are computed in float, and rounded once.
 
     Raises:
-        ShapeError: SR0323 for an axis, SR0326 for structs.
+        ShapeError: SR0323 for an axis, SR0326 for structs, SR0832 for vectors without `axis`.
 
     Differentiable: ``x_bar = out_bar * x / out``, and 0 where the norm is 0; m carries no
     derivative.
@@ -53,6 +63,9 @@ def norm(x: Any, *, axis: Axes = None, keepdims: bool = False) -> Array:
     """
 
     def compute(x: TracedArray) -> TracedArray:
+        if axis is None and isinstance(x.element, Vector | Matrix):
+            raise error("SR0832", user_span(), element=x.element, shape=known_shape(x.extents),
+                        help=_LENGTHS[type(x.element)])  # fmt: skip
         size = primitive(ops.ABS, detach(x))
         scaled = binary("divide", x, _or_one(finite_maximum(size, axis, keepdims=True)))
         root = _root(sum_of(binary("mul", scaled, scaled), axis, keepdims))

@@ -512,3 +512,11 @@ def slang_function(op: Op, t: Type) -> str:
 
 
 PUBLIC = {name: op for name, op in TABLE.items() if op.value}
+
+OF_TWO = {"maximum": MAX, "minimum": MIN}
+"""Names for `MAX` and `MIN` of two operands alone, where ``max(x)`` reduces an array."""
+
+
+def same_by_element(op: Op) -> str:
+    """The description of a name in `OF_TWO`."""
+    return f"``{op.name}(a, b)``, by element; it never reduces an array."

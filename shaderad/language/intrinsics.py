@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 from shaderad.ir import ops
+
+by_element: ContextVar[bool] = ContextVar("shaderad_by_element", default=False)
+"""True while the Python body of a ``@sad.function`` runs on NumPy arrays, as on their elements."""
 
 
 def is_device_array(x: object) -> bool:
     """True if `x` is an array on a device or a traced one: it turns NumPy's ufuncs off."""
     return getattr(type(x), "__array_ufunc__", False) is None
+
+
+def is_traced_size(x: object) -> bool:
+    """True if `x` is a symbolic size, ``x.shape[0]`` of a traced array."""
+    return getattr(type(x), "is_symbolic_size", False)
 
 
 @dataclass(frozen=True)

@@ -196,7 +196,7 @@ def interpolate(values: Any, triangles: Any, fragments: Any, footprint: bool = F
     shown = fragments.face >= 0
     # Pixels without a triangle read vertex 0: corners of triangle 0 may be out of range.
     first = sad.zeros(fragments.face.shape, int3)
-    corners = sad.where(shown, i[sad.max(fragments.face, 0)], first)
+    corners = sad.where(shown, i[sad.maximum(fragments.face, 0)], first)
     a, b, c = (_at_corners(values, corner) for corner in (corners.x, corners.y, corners.z))
 
     def weighted(weights: Any) -> Any:

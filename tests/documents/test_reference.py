@@ -21,7 +21,17 @@ from tests.samples.loading import ROOT, module_of
 DOCS = ROOT / "docs"
 CODE = re.compile(r"`([^`]*)`")
 CALL = re.compile(r"(\w+)\(([^()]*)\)")
-ALSO_IN_KERNELS = {"detach", "min", "max", "any", "all", "matmul", "transpose"}
+ALSO_IN_KERNELS = {
+    "detach",
+    "min",
+    "minimum",
+    "max",
+    "maximum",
+    "any",
+    "all",
+    "matmul",
+    "transpose",
+}
 """Functions of kernels that mean more on arrays."""
 
 

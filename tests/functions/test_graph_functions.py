@@ -59,6 +59,7 @@ def test_operators_run_at_once(device: sad.Device) -> None:
     assert sad.sum(x).item() == X.sum()
     assert sad.min(x).item() == -3.0
     near(sad.max(x, 0.0), np.maximum(X, 0))
+    near(sad.maximum(x, 0), np.maximum(X, 0))
     near(sad.sin(x), np.sin(X))
     near(sad.where(x > 0.0, x, -1.0), np.where(X > 0, X, -1))
     near(sad.scan(sad.mul, X, axis=0), np.cumprod(X))

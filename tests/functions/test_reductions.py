@@ -10,6 +10,7 @@ import pytest
 
 import shaderad as sad
 from shaderad import float2x2
+from tests.functions.test_activations import gradient
 from tests.tracing import check_derivatives, run, trace
 
 X = np.array([[[1.0, -2.0, 0.5], [3.0, 0.25, -1.0]]] * 2) * [[[1.0]], [[1.5]]]
@@ -178,3 +179,51 @@ def test_functions_of_arrays_are_no_operators(device: sad.Device) -> None:
         sad.map(element_of, sad.array(X[0, 0], device=device), sad.array([0, 1, 2], device=device))
     assert caught.value.code == "SR0331"
     assert "`table`" in str(caught.value)
+
+
+NAN = float("nan")
+PAIRS = np.array([[1.0, -2.0, 0.0, NAN, 2.0], [0.0, -1.0, 0.0, 3.0, NAN]])
+
+
+def test_the_larger_of_two_is_by_element_and_the_first_of_a_tie_takes_the_derivative() -> None:
+    a, b = PAIRS
+    for ours, numpys in ((sad.maximum, np.fmax), (sad.minimum, np.fmin)):
+        np.testing.assert_array_equal(run(ours, a, b), numpys(a, b))
+        np.testing.assert_array_equal(run(lambda x, f=ours: f(x, 0), a), numpys(a, 0))
+        np.testing.assert_array_equal(ours(a, 0), numpys(a, 0))
+        taken = gradient(lambda x, f=ours: f(x, b), a, np.ones(5))
+        np.testing.assert_array_equal(taken, (numpys(a, b) == a) * 1.0)
+        check_derivatives(lambda x, y, f=ours: f(x, y) * x, X, X[::-1] * 0.9, order=2)
+    np.testing.assert_array_equal(run(lambda x: sad.reduce(sad.maximum, x, axis=0), X), X.max(0))
+    for wrong in (lambda: sad.maximum(a), lambda: sad.maximum(a, axis=0)):
+        with pytest.raises(sad.LanguageError):
+            wrong()
+
+
+@sad.function
+def clamped(x: float) -> float:
+    return sad.max(x, 0) + sad.maximum(x, 1) * sad.minimum(2, x)
+
+
+def test_an_array_and_a_bare_int_are_no_axis_by_chance() -> None:
+    lists: list[Any] = [X, X.tolist(), (1.0, 2.0)]
+    for name, x in [(name, x) for name in ("max", "min") for x in lists]:
+        function = getattr(sad, name)
+        wrong = [lambda f=function, x=x: f(x, 0), lambda f=function: trace(lambda y: f(y, -1), X)]
+        wrong.append(lambda f=function: trace(lambda y: f(y, y.shape[0]), X))
+        for call in wrong:
+            with pytest.raises(sad.ShapeError) as raised:
+                call()
+            assert raised.value.code == "SR0831"
+            for remedy in ("axis=", f"`sad.{name}imum(x, ", "`sad.relu(x)`"):
+                assert remedy in raised.value.help
+    # Values without axes, floats, and the first operand mean no axis.
+    assert run(lambda x: sad.max(sad.sum(x), 100), X) == 100
+    np.testing.assert_array_equal(run(lambda x: sad.max(0, x), X), X.clip(0))
+    np.testing.assert_array_equal(run(lambda x: sad.max(x, 0.0), X), X.clip(0))
+    np.testing.assert_array_equal(run(lambda x: sad.map(lambda e: sad.max(e, 0), x), X), X.clip(0))
+    np.testing.assert_array_equal(sad.max(sad.float3(1, -1, 2), 0), [1, 0, 2])
+    expected = X.clip(0) + X.clip(1) * X.clip(None, 2)
+    np.testing.assert_array_equal(clamped(X), expected)
+    np.testing.assert_array_equal(run(lambda x: sad.map(clamped, x), X), expected)
+    assert [clamped(x) for x in (-1.0, 3.0)] == [-1.0, 9.0]

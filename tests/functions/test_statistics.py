@@ -86,10 +86,12 @@ def test_the_variance_of_elements_far_from_zero_is_precise() -> None:
 def test_ints_bools_and_vectors() -> None:
     ints = np.array([3, -4])
     assert run(sad.norm, ints) == 5.0
+    assert run(lambda x: sad.norm(sad.length(x)), [[3, 4], [12, 0]], dtype=sad.float2) == 13.0
     assert run(sad.var, ints) == 12.25
     assert run(lambda x: sad.std(x > 0), ints) == 0.5
     vectors = X[0, :, :2]
-    for ours, expected in ((sad.norm, norm(vectors, 0)), (sad.std, vectors.std(0))):
+    by_axis = (lambda x: sad.norm(x, axis=0), norm(vectors, 0))
+    for ours, expected in (by_axis, (sad.std, vectors.std(0))):
         np.testing.assert_allclose(run(ours, vectors, dtype=sad.float2), expected, rtol=1e-14)
 
 
@@ -102,6 +104,19 @@ REFUSED: list[tuple[Callable[..., Any], str]] = [
     (lambda x: sad.std(x[0, 0, 0], ddof=1), "SR0312"),
     (lambda x: sad.var(x, ddof=0.5), "SR0370"),  # pyright: ignore[reportArgumentType]
 ]
+
+
+@pytest.mark.parametrize("shape", [(), (2,), (2, 3)])
+def test_norms_of_vectors_need_an_axis(shape: tuple[int, ...]) -> None:
+    remedies = {sad.float3: "`sad.norm(sad.length(x))`", sad.float2x2: "`sad.length(x @ "}
+    for dtype, remedy in remedies.items():
+        x = np.ones((*shape, *dtype(1).shape))
+        with pytest.raises(sad.ShapeError) as raised:
+            trace(sad.norm, x, dtype=dtype)
+        assert raised.value.code == "SR0832"
+        assert remedy in raised.value.help
+    with pytest.raises(sad.ShapeError, match="SR0832"):
+        sad.norm(sad.float3(1, 2, 3))
 
 
 @pytest.mark.parametrize(("function", "code"), REFUSED)
