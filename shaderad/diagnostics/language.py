@@ -93,7 +93,7 @@ MESSAGES: dict[str, Message] = {
     "SR0213": _language(
         "`{name}` has no meaning in a kernel",
         label="it is {found}",
-        help="capture numbers, tuples of numbers, functions and structs",
+        help="capture numbers, vectors, structs, tuples of them, functions and classes",
     ),
     "SR0214": _language(
         "parameters of kernels and functions are plain names",

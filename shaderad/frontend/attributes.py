@@ -10,6 +10,7 @@ from shaderad.diagnostics import Span
 from shaderad.diagnostics.foreign_names import remedy_for
 from shaderad.frontend import textures
 from shaderad.frontend.body import BodyReader
+from shaderad.frontend.captured import value_of
 from shaderad.frontend.subscripts import named, only_written, root_of
 from shaderad.ir import types
 from shaderad.ir.nodes import Expr, Field, Length, Load, PairPart, Swizzle, Var
@@ -19,6 +20,7 @@ from shaderad.language.values import (
     MISSING,
     ArrayRef,
     BoundMethod,
+    CapturedStruct,
     EnumMember,
     Host,
     Sequence,
@@ -27,7 +29,6 @@ from shaderad.language.values import (
     TextureRef,
     Twin,
     Value,
-    to_value,
 )
 
 _COMPONENTS = "xyzw"
@@ -76,12 +77,16 @@ def _of_host(body: BodyReader, owner: Host, node: ast.Attribute) -> Value | None
     info = info_of(thing) if isinstance(thing, type) else None
     if info is not None and node.attr in info.methods:
         return Host(info.methods[node.attr], f"{info.name}.{node.attr}")
+    if isinstance(owner, CapturedStruct):
+        own = info_of(thing)
+        if own is not None and node.attr in own.methods:
+            return BoundMethod(owner.constant(body.span(node)), own.methods[node.attr])
     is_space = isinstance(thing, ModuleType | type | enum.Enum)
     member = MISSING
     if is_space or not callable(thing) or hasattr(thing, "ir_type"):
         member = body.unit.captures.attribute(thing, node.attr)
     if member is not MISSING:
-        return to_value(member, name, body.span(node))
+        return value_of(body, member, name, body.span(node))
     if not isinstance(thing, ModuleType):
         return None
     code, shown = ("SR0229", node.attr) if thing.__name__ == "shaderad" else ("SR0203", name)

@@ -15,6 +15,7 @@ from shaderad.ir import types
 from shaderad.ir.nodes import Cast, Conditional, Const, Construct, Expr, Splat, Var
 from shaderad.ir.pointers import without_targets
 from shaderad.language.values import (
+    CapturedStruct,
     NumberArgument,
     PythonNumber,
     Sequence,
@@ -92,6 +93,8 @@ def expr(value: Value, span: Span) -> Expr:
     if isinstance(value, Sequence):
         parts = tuple(expr(p, span) for p in value.parts)
         return Construct(type=types.Tuple(tuple(p.type for p in parts)), parts=parts, span=span)
+    if isinstance(value, CapturedStruct):
+        return value.constant(span)
     if isinstance(value, StructRef) and not value.type.holds_buffers and not value.part:
         return of_struct(value.type, tuple(expr(p, span) for _, p in value.parts), span)
     raise error("SR0238", span, found=describe(value))

@@ -15,10 +15,11 @@ from shaderad.diagnostics.foreign_names import remedy_for
 from shaderad.frontend import attributes, calls, operators, subscripts
 from shaderad.frontend.body import BodyReader
 from shaderad.frontend.calls import NO_COLLECTION
+from shaderad.frontend.captured import value_of
 from shaderad.frontend.conversions import double_help, expr, unify
 from shaderad.ir.nodes import Conditional, Expr, Logical, Splat, Var
 from shaderad.ir.types import BOOL, INT
-from shaderad.language.values import MISSING, PythonNumber, Sequence, Value, describe, to_value
+from shaderad.language.values import MISSING, PythonNumber, Sequence, Value, describe
 
 
 def read(body: BodyReader, node: ast.expr, is_target: bool) -> Value:
@@ -52,7 +53,7 @@ def _name(body: BodyReader, node: ast.Name) -> Value:
     if captured is MISSING:
         names = {*scope.names.bound, *scope.parameters, *body.function.python.__globals__}
         raise body.error("SR0203", node, name=name, remedy=remedy_for(name, names))
-    return to_value(captured, name, span)
+    return value_of(body, captured, name, span)
 
 
 def _local(body: BodyReader, node: ast.Name) -> Value:

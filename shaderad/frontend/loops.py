@@ -18,13 +18,13 @@ from shaderad.frontend.body import BodyReader, Flow, LoopFlow, join
 from shaderad.frontend.conversions import expr
 from shaderad.frontend.expressions import read_condition
 from shaderad.ir.nodes import Assign, Const, Expr, For, Return, Stmt, Var, While
-from shaderad.ir.types import INT
+from shaderad.ir.types import INT, Tuple
 from shaderad.ir.walk import statements
 from shaderad.language.annotations import ConstType
 from shaderad.language.host import UserFunction
 from shaderad.language.intrinsics import is_form
 from shaderad.language.signatures import signature_of
-from shaderad.language.values import Host, PythonNumber, describe
+from shaderad.language.values import Host, PythonNumber, Sequence, describe
 
 
 class _Range(NamedTuple):
@@ -180,11 +180,28 @@ def _constants(body: BodyReader, node: ast.AST) -> Iterator[ast.expr]:
             yield node.right
         case ast.AugAssign(op=ast.Pow()):
             yield node.value
+        case ast.Subscript() if _is_tuple(body, node.value):
+            yield node.slice
         case ast.Call():
             yield from (k.value for k in node.keywords if k.arg == "limit")
             yield from _constant_arguments(body, node)
         case _:
             return
+
+
+def _is_tuple(body: BodyReader, node: ast.expr) -> bool:
+    """True for a tuple that is captured, local, or the shape of an array, and what lies in it."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    root = node.value if isinstance(node, ast.Attribute) else node
+    if not isinstance(root, ast.Name):
+        return False
+    if root.id in body.scope.names.bound:
+        return isinstance(body.scope.types.get(body.scope.ir_name(root.id)), Tuple)
+    try:
+        return isinstance(body.value(node), Sequence)
+    except LanguageError:  # The body says so when it is read.
+        return False
 
 
 def _constant_arguments(body: BodyReader, node: ast.Call) -> list[ast.expr]:

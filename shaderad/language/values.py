@@ -10,7 +10,7 @@ from __future__ import annotations
 import builtins
 import enum
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
@@ -18,13 +18,15 @@ from fractions import Fraction
 from functools import partial
 from pathlib import PosixPath, PurePosixPath, PureWindowsPath, WindowsPath
 from types import FunctionType
-from typing import TYPE_CHECKING, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import numpy as np
 
 from shaderad.diagnostics import Span, error
-from shaderad.ir.nodes import NO_SPAN, Expr, Load
-from shaderad.ir.types import BufferType, Struct, TextureType
+from shaderad.ir.nodes import NO_SPAN, Const, Expr, Load
+from shaderad.ir.types import BufferType, Matrix, Struct, TextureType, Type, Vector
+from shaderad.language.annotations import HostVector
+from shaderad.rules.composing import of_components
 
 if TYPE_CHECKING:
     from shaderad.language.host import UserFunction
@@ -69,6 +71,13 @@ class Host:
 
     object: object
     name: str
+
+
+@dataclass(frozen=True)
+class CapturedStruct(Host):
+    """A captured instance of a struct class; where a value is needed, its fields are constants."""
+
+    constant: Callable[[Span], Expr] = field(compare=False)
 
 
 @dataclass(frozen=True)
@@ -215,7 +224,8 @@ class Captures:
     """The reads of captured names and attributes while one kernel was compiled."""
 
     def __init__(self) -> None:
-        self._reads: dict[tuple[int, str], tuple[Callable[[], object], object]] = {}
+        self._reads: dict[tuple[int, str], tuple[Callable[[], object], object, object]] = {}
+        """How to read again, what was read, and the content of what may change in place."""
 
     def name(self, function: FunctionType, name: str) -> object:
         """The value of `name` in `function`: closure, globals, builtins; else `MISSING`."""
@@ -233,15 +243,18 @@ class Captures:
 
     def are_current(self) -> bool:
         """True if every read gives the same value as before."""
-        for read, value in self._reads.values():
+        for read, value, content in self._reads.values():
             now = read()
-            if now is not value and not is_same_constant(now, value):
+            if content is not None:
+                if _content(now) != content:
+                    return False
+            elif now is not value and not is_same_constant(now, value):
                 return False
         return True
 
     def _record(self, key: tuple[int, str], read: Callable[[], object]) -> object:
         value = read()
-        self._reads[key] = (read, value)
+        self._reads[key] = (read, value, _content(value) if _may_change(value) else None)
         return value
 
 
@@ -273,8 +286,34 @@ def is_same_constant(now: object, before: object) -> bool:
         parts, others = cast("tuple[object, ...]", now), cast("tuple[object, ...]", before)
         return len(parts) == len(others) and all(map(is_same_constant, parts, others))
     # By text, because 0.0 == -0.0 and nan != nan.
-    is_plain = type(now) in _PLAIN or isinstance(now, _NUMPY_NUMBERS)
-    return is_plain and repr(now) == repr(before)
+    return _is_plain(now) and repr(now) == repr(before)
+
+
+def _is_plain(value: object) -> bool:
+    return type(value) in _PLAIN or isinstance(value, _NUMPY_NUMBERS)
+
+
+def _may_change(value: object) -> bool:
+    """True if the numbers of a captured object may be others without another object."""
+    if isinstance(value, tuple):
+        return any(map(_may_change, cast("tuple[object, ...]", value)))
+    return isinstance(value, np.ndarray | list)
+
+
+def _content(value: object) -> object:
+    if isinstance(value, tuple | list):
+        return isinstance(value, list), [_content(part) for part in cast("list[object]", value)]
+    if isinstance(value, np.ndarray):
+        numbers = cast("np.ndarray[Any, Any]", value)
+        return numbers.dtype.str, numbers.shape, numbers.tobytes()
+    return repr(value) if _is_plain(value) else id(value)
+
+
+def constants_of(value: HostVector, t: Type, span: Span) -> Expr:
+    """A vector or matrix of the host as one of constants."""
+    assert isinstance(t, Vector | Matrix)
+    parts = [Const(type=t.element, value=x, span=span) for x in value.ravel().tolist()]
+    return replace(of_components(t, parts), span=span)
 
 
 def to_value(captured: object, name: str, span: Span) -> Value:
@@ -287,6 +326,8 @@ def to_value(captured: object, name: str, span: Span) -> Value:
     if isinstance(captured, tuple):
         parts = cast("tuple[object, ...]", captured)
         return Sequence(tuple(to_value(p, name, span) for p in parts), span)
+    if isinstance(captured, HostVector) and captured.element is not None:
+        return constants_of(captured, captured.element, span)
     if isinstance(captured, np.ndarray) or hasattr(type(captured), "__array__"):
         raise error("SR0212", span, name=name)
     if isinstance(captured, _MEANINGLESS):
