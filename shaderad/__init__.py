@@ -10,7 +10,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from shaderad.arrays.operators import SYNTAX, PythonSyntax
+from shaderad.arrays.syntax import SYNTAX, PythonSyntax
 from shaderad.decorators import *
 from shaderad.diagnostics import error
 from shaderad.diagnostics.errors import *

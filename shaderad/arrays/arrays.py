@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import numpy as np
 
 from shaderad.arrays.dtypes import ArrayAnnotation, element_type, shown_dtype
-from shaderad.arrays.operators import SYNTAX, ArrayOperators
+from shaderad.arrays.operators import ArrayOperators
+from shaderad.arrays.syntax import SYNTAX
 from shaderad.arrays.traced_sizes import normalised_shape
 from shaderad.arrays.trees import StructArray, is_pointer_structs
 from shaderad.device.devices import Device, asked_device, current_device

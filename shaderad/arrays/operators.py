@@ -1,49 +1,18 @@
-"""Python's operators on arrays -> array functions; the base class of `Array`.
-
-Array functions are made of arrays and stand higher. Declared here is what arrays ask of them; the
-package says where it comes from (`shaderad/__init__.py`).
-"""
+"""Python's operators on arrays -> array functions; the base class of `Array`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
+from shaderad.arrays.syntax import SYNTAX
 from shaderad.diagnostics.tracebacks import api_class
-from shaderad.language.supplied import Supplied
 
 if TYPE_CHECKING:
     from shaderad.arrays.arrays import Array
     from shaderad.language.annotations import TypeObject
 
 _Binary = Callable[[Any, Any], "Array"]
-
-
-class PythonSyntax(Protocol):
-    """Python's syntax on arrays, as array functions."""
-
-    def unary(self, op: str, x: Array) -> Array:
-        """``op x``, for an operator named as in ``ir/ops.py``."""
-        ...
-
-    def binary(self, op: str, left: Any, right: Any) -> Any:
-        """``left op right``, or `NotImplemented`."""
-        ...
-
-    def constructed(self, wanted: TypeObject, parts: tuple[Any, ...]) -> Array:
-        """``float3(x, y, z)``: an array of `wanted`, constructed from `parts` by element."""
-        ...
-
-    def subscripted(self, x: Array, key: Any) -> Array:
-        """``x[key]``."""
-        ...
-
-    def attribute(self, x: Array, name: str) -> Array:
-        """``x.name``, for a field or components of every element."""
-        ...
-
-
-SYNTAX: Supplied[PythonSyntax] = Supplied()
 
 
 def _unary(op: str) -> Callable[[Any], Array]:

@@ -6,12 +6,15 @@ call.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
+from functools import reduce
 from typing import Any, NoReturn, cast
 
 import numpy as np
 
+from shaderad.arrays.syntax import SYNTAX
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import Error, Span, error
 from shaderad.ir import sizes
@@ -22,18 +25,51 @@ from shaderad.runtime.buffers import ELEMENT_COUNT_LIMIT
 _Binary = Callable[[Any, Any], Any]
 
 
-def _arithmetic(compute: Callable[[Size, Size], Size]) -> tuple[_Binary, _Binary]:
-    """The methods of an operator for a size on its left and on its right."""
+def _arithmetic(name: str, compute: Callable[[Size, Size], Size | None]) -> tuple[_Binary, _Binary]:
+    """The methods of an operator for a size on its left and on its right.
+
+    Args:
+        name: What ``ir/ops.py`` calls it; with a float the result is an array without axes.
+        compute: Its result for two sizes; `None` where that is no size.
+    """
 
     def method(self: Any, other: Any) -> Any:
         left, right = size_or_none(self), size_or_none(other)
-        return NotImplemented if left is None or right is None else shown(compute(left, right))
+        found = None if left is None or right is None else compute(left, right)
+        if found is not None:
+            return shown(found)
+        is_number = all(isinstance(x, TracedSize | int | float | np.number) for x in (self, other))
+        return SYNTAX.functions.binary(name, self, other) if is_number else NotImplemented
 
     return method, lambda self, other: method(other, self)
 
 
-def _comparison(compare: Callable[[int, int], bool], symbol: str) -> Callable[[Any, Any], bool]:
+def _no_size(_: Size, __: Size) -> None:
+    """The quotient of two sizes, which is a float."""
+
+
+def _remainder(left: Size, right: Size) -> Size:
+    whole = sizes.multiply(sizes.floor_divide(left, right), right)
+    return sizes.subtract(left, whole)
+
+
+def _power(base: Size, exponent: Size) -> Size | None:
+    """``base ** exponent``; `None` where it is no size for all calls."""
+    if not isinstance(exponent, int) or exponent < 0:
+        return None
+    return reduce(sizes.multiply, [base] * exponent, 1)
+
+
+def _comparison(compare: Callable[[Any, Any], bool], symbol: str) -> Callable[[Any, Any], bool]:
+    """A comparison; of a size with a float it is one with the whole number beside that."""
+
     def method(self: TracedSize, other: Any) -> bool:
+        if isinstance(other, np.floating):
+            other = float(cast("Any", other))
+        if isinstance(other, float):
+            if not math.isfinite(other) or (symbol in ("==", "!=") and not other.is_integer()):
+                return compare(0, other)
+            other = math.ceil(other) if symbol in ("<", ">=") else math.floor(other)
         size = size_or_none(other)
         if size is None:
             return NotImplemented
@@ -61,13 +97,19 @@ class TracedSize:
     def __hash__(self) -> int:
         return hash(self.size)
 
-    __add__, __radd__ = _arithmetic(sizes.add)
-    __sub__, __rsub__ = _arithmetic(sizes.subtract)
-    __mul__, __rmul__ = _arithmetic(sizes.multiply)
-    __floordiv__, __rfloordiv__ = _arithmetic(sizes.floor_divide)
+    __array_ufunc__ = None  # NumPy must not take over `numpy_number * size`.
 
-    def __mod__(self, other: Any) -> Any:
-        return self - self // other * other
+    __add__, __radd__ = _arithmetic("add", sizes.add)
+    __sub__, __rsub__ = _arithmetic("subtract", sizes.subtract)
+    __mul__, __rmul__ = _arithmetic("mul", sizes.multiply)
+    __floordiv__, __rfloordiv__ = _arithmetic("floor_divide", sizes.floor_divide)
+    __truediv__, __rtruediv__ = _arithmetic("divide", _no_size)
+    __mod__, __rmod__ = _arithmetic("mod", _remainder)
+    __pow__, __rpow__ = _arithmetic("pow", _power)
+
+    def __constructed__(self, wanted: Any, parts: tuple[Any, ...]) -> Any:
+        """``float3(x.shape[0], 0.0, 0.0)`` in a function that is traced."""
+        return SYNTAX.functions.constructed(wanted, parts)
 
     def __neg__(self) -> Any:
         return 0 - self

@@ -12,6 +12,7 @@ from shaderad.functions import elements, linalg
 from shaderad.functions.run_operator import run_elementwise, run_operator
 from shaderad.functions.subscripts import sliced
 from shaderad.ir import ops
+from shaderad.ir.types import Type
 from shaderad.language.annotations import TypeObject
 
 
@@ -30,6 +31,10 @@ def binary(op: str, left: Any, right: Any) -> Any:
 
 def constructed(wanted: TypeObject, parts: tuple[Any, ...]) -> Array:
     return run_operator(elements.constructed, wanted, parts)
+
+
+def composed(parts: Any, wanted: Type, name: str) -> Array:
+    return run_operator(elements.conform, parts, wanted, name)
 
 
 def subscripted(x: Array, key: Any) -> Array:

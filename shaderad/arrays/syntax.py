@@ -1,0 +1,47 @@
+"""Array functions as arrays and sizes ask for them.
+
+Array functions are made of arrays and stand higher. Declared here is what Python's syntax on arrays
+needs; the package says where it comes from (`shaderad/__init__.py`). Invariant: nothing here knows
+`Array`, so that what is below arrays may ask, too.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from shaderad.language.supplied import Supplied
+
+if TYPE_CHECKING:
+    from shaderad.ir.types import Type
+    from shaderad.language.annotations import TypeObject
+
+
+class PythonSyntax(Protocol):
+    """Python's syntax on arrays and sizes, as array functions; all results are arrays."""
+
+    def unary(self, op: str, x: Any) -> Any:
+        """``op x``, for an operator named as in ``ir/ops.py``."""
+        ...
+
+    def binary(self, op: str, left: Any, right: Any) -> Any:
+        """``left op right``, or `NotImplemented`."""
+        ...
+
+    def constructed(self, wanted: TypeObject, parts: tuple[Any, ...]) -> Any:
+        """``float3(x, y, z)``: an array of `wanted`, constructed from `parts` by element."""
+        ...
+
+    def composed(self, parts: Any, wanted: Type, name: str) -> Any:
+        """One value of type `wanted` from a tuple, list or struct of arrays and numbers."""
+        ...
+
+    def subscripted(self, x: Any, key: Any) -> Any:
+        """``x[key]``."""
+        ...
+
+    def attribute(self, x: Any, name: str) -> Any:
+        """``x.name``, for a field or components of every element."""
+        ...
+
+
+SYNTAX: Supplied[PythonSyntax] = Supplied()
