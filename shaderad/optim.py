@@ -21,7 +21,8 @@ from shaderad.diagnostics import error
 from shaderad.diagnostics.tracebacks import api_boundary, api_class
 from shaderad.execute.graphs import graph
 from shaderad.functions import elements
-from shaderad.functions.elements import struct_of_fields
+from shaderad.functions.components import packed
+from shaderad.functions.elements import as_element, struct_of_fields
 from shaderad.ir.arrays import ArrayType
 from shaderad.ir.types import (
     DOUBLE,
@@ -149,8 +150,9 @@ def _zeros_like(params: Any) -> Any:
     return trees.mapped(_zeros, params, name="params")
 
 
-def _zeros(p: TracedArray) -> Any:
+def _zeros(p: Any) -> Any:
     """The state of an array: zeros in at least 32 bits, by field if it has fields."""
+    p = as_element(p)
     if isinstance(p.element, Struct):
         return {name: _zeros(cast("TracedArray", p[name])) for name in _float_fields(p.element)}
     if not is_differentiable(p.element):
@@ -216,16 +218,17 @@ def _adam(
 def _stepped(update: Callable[..., Array], params: Any, gradients: Any, *states: Any) -> Any:
     """`params` with ``update(p, g, *states)`` for arrays with a gradient, in at least 32 bits."""
 
-    def leaf(p: Array, g: Any, *states: Any) -> Array:
+    def leaf(given: Any, g: Any, *states: Any) -> Array:
+        p = as_element(given)
         t = p.element
         if g is None or not is_differentiable(t):
-            return p
+            return given
         if isinstance(t, Struct):
             fields = {name: p[name] for name, _ in t.fields}
             for name in _float_fields(t):
                 fields[name] = leaf(p[name], g[name], *(state[name] for state in states))
             return struct_of_fields(t, fields)
-        _check_shape("gradients", g, p)
+        g = _of_elements("gradients", g, p)
         for state in states:
             _check_shape("state", state, p)
         return _cast(update(_cast(p, _widened(t)), _cast(g, _widened(t)), *states), t)
@@ -238,14 +241,15 @@ def _renewed(
 ) -> Any:
     """`states` with ``update(state, g)`` for arrays with a gradient."""
 
-    def leaf(p: Array, g: Any, state: Any) -> Any:
+    def leaf(given: Any, g: Any, state: Any) -> Any:
+        p = as_element(given)
         t = p.element
         if g is None or not is_differentiable(t):
             return state
         if isinstance(t, Struct):
             _check_names("state", state, _float_fields(t))
             return {name: leaf(p[name], g[name], state[name]) for name in _float_fields(t)}
-        _check_shape("gradients", g, p)
+        g = _of_elements("gradients", g, p)
         _check_shape("state", state, p)
         return update(state, _cast(g, _widened(t)))
 
@@ -302,6 +306,14 @@ def _check_shape(name: str, x: Any, p: Any) -> None:
     found, wanted = x.extents, p.extents
     if len(found) != len(wanted) or not repeats_to(found, wanted) or not repeats_to(wanted, found):
         raise error("SR0334", user_span(), found=known_shape(found), wanted=known_shape(wanted))
+
+
+def _of_elements(name: str, x: Any, p: TracedArray) -> Any:
+    """`x` in the shape of a parameter; trailing axes as vectors where the parameter has vectors."""
+    is_of_scalars = isinstance(x, TracedArray) and x.element == scalar_of(p.element)
+    found = packed(x, p.element) if is_of_scalars else x
+    _check_shape(name, found, p)
+    return found
 
 
 def _checked(name: str, value: Any, low: float, high: float = math.inf) -> float:

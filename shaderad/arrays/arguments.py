@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
+from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array, uploaded
+from shaderad.arrays.syntax import SYNTAX
+from shaderad.arrays.tape import trace_of
 from shaderad.arrays.textures import Texture
 from shaderad.arrays.trees import struct_fields
 from shaderad.device.devices import Device, check_same
@@ -114,6 +117,18 @@ def bind_uniform(value: Any, t: types.Type, name: str, device: Device) -> bytes 
         raise error("SR0357", name=name, type=t, shape=bound.shape)
     check_same(bound.device, device, name)
     return bound
+
+
+def composed(value: Any, t: types.Type, name: str) -> Any:
+    """`value`, as one array where it is a vector, matrix or struct of arrays that a trace follows.
+
+    Raises:
+        ShapeError: SR0330, where its parts make no `t`.
+    """
+    if isinstance(value, Array) or trees.children(value) is None:
+        return value
+    arrays = [leaf for leaf in trees.leaves(value) if isinstance(leaf, Array)]
+    return value if trace_of(arrays) is None else SYNTAX.functions.composed(value, t, name)
 
 
 def at_path(values: Mapping[str, Any], path: tuple[str, ...]) -> Any:

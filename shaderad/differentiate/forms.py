@@ -14,7 +14,15 @@ import numpy as np
 
 from shaderad.arrays import trees
 from shaderad.arrays.arguments import as_element
-from shaderad.arrays.arrays import Array, Shape, copied, is_host_array, uploaded, zeros
+from shaderad.arrays.arrays import (
+    Array,
+    Shape,
+    copied,
+    is_host_array,
+    uploaded,
+    vector_of,
+    zeros,
+)
 from shaderad.arrays.tape import trace_of
 from shaderad.arrays.textures import Texture
 from shaderad.arrays.trees import rebuilt, struct_fields
@@ -37,7 +45,20 @@ def in_form_given(gradient: Array, given: Any, element: types.Type) -> Any:
         fields = struct_fields(given)
         return gradient if fields is None else split(gradient, given, fields)
     axes = buffers.element_axes(element)
-    return gradient.viewed(buffers.base_of(element), (*gradient.shape, *axes))
+    whole = gradient.viewed(buffers.base_of(element), (*gradient.shape, *axes))
+    return whole if gradient.shape else by_parts(whole.noted_as(vector_of(given)), given, element)
+
+
+def by_parts(components: Array, given: Any, element: types.Type) -> Any:
+    """The components of a vector or matrix, in the form of the tuples that stood for it."""
+    if not isinstance(element, types.Vector | types.Matrix):
+        return components
+    parts = trees.children(given)
+    if parts is None or isinstance(given, Array):
+        return components
+    row = element.row if isinstance(element, types.Matrix) else element.element
+    found = {key: by_parts(components[k], parts[key], row) for k, key in enumerate(parts)}
+    return trees.built_like(given, found)
 
 
 def texels_in_form(gradient: Array, given: Texture) -> Any:

@@ -199,7 +199,9 @@ def _gradient(cotangents: Values, given: Any, lifted: Any) -> Any:
     if isinstance(given, Texture):
         return forms.texels_in_form(found, given)
     fields = None if isinstance(given, Array) else struct_fields(given)
-    return found if fields is None else forms.split(found, given, fields)
+    if fields is not None:
+        return forms.split(found, given, fields)
+    return found.viewed(found.element, found.shape).noted_as(vector_of(given))
 
 
 def _gradient_tree(cotangents: Values, given: Any, lifted: Any) -> Any:

@@ -9,7 +9,6 @@ spelled out, behind the axes of their array.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import product
 from math import prod
 from typing import Any, cast
 
@@ -19,11 +18,10 @@ from shaderad.arrays.arrays import Array, array
 from shaderad.arrays.traced_sizes import shown
 from shaderad.differentiate.linearised import Linearised
 from shaderad.execute.convert import recorded_form
-from shaderad.functions import elements, layout, loops
+from shaderad.functions import components, elements, layout, loops
 from shaderad.functions.run_operator import run_operator
-from shaderad.ir import nodes, sizes, types
+from shaderad.ir import sizes, types
 from shaderad.ir.sizes import Shape
-from shaderad.rules import composing as c
 from shaderad.rules.arrays import building as b
 from shaderad.runtime import buffers
 from shaderad.trace import primitives
@@ -154,7 +152,7 @@ def _looped(function: Callable[[Any], list[Any]], like: TracedArray) -> list[Tra
         hits = elements.binary("equal", rows, k)
         flat = elements.cast_to(elements.cast_to(hits, types.INT), buffers.base_of(like.element))
         unit = layout.reshape(flat, tuple(map(shown, shape)))
-        return carry, [spelled_out(x) for x in function(unit)]
+        return carry, [components.spelled_out(x) for x in function(unit)]
 
     _, found = loops.loop(step, 0, rows)
     return cast("list[TracedArray]", found)
@@ -168,26 +166,3 @@ def _shaped(rows: TracedArray, result: TracedArray, argument: TracedArray) -> Ar
 
 def _extents(x: TracedArray) -> Shape:
     return (*x.extents, *buffers.element_axes(x.element))
-
-
-def spelled_out(x: TracedArray) -> Array:
-    """Vectors and matrices as trailing axes of scalars."""
-    axes = buffers.element_axes(x.element)
-    if not axes:
-        return x
-    parts = [_scalar_at(x, index) for index in product(*map(range, axes))]
-    return layout.reshape(layout.stack(parts, -1), (*x.shape, *axes))
-
-
-def _scalar_at(x: TracedArray, index: tuple[int, ...]) -> TracedArray:
-    def make(_: Any, of: Sequence[Any]) -> nodes.Expr:
-        value: nodes.Expr = of[0]
-        for k in index:
-            inner = value.type
-            assert isinstance(inner, types.Vector | types.Matrix)
-            is_row = isinstance(inner, types.Matrix)
-            t = types.Vector(inner.element, inner.column_count) if is_row else inner.element
-            value = nodes.Element(type=t, value=value, index=c.whole(k))
-        return value
-
-    return primitives.elementwise(make, x)

@@ -11,11 +11,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from shaderad.arrays import trees
-from shaderad.arrays.arrays import Array
+from shaderad.arrays.arrays import Array, vector_of
 from shaderad.arrays.tape import When, trace_of
 from shaderad.device.devices import Device
 from shaderad.diagnostics.call_errors import fitting_call
-from shaderad.differentiate.forms import accumulated, check_keywords, cotangents_of, tangents_of
+from shaderad.differentiate.forms import (
+    accumulated,
+    by_parts,
+    check_keywords,
+    cotangents_of,
+    tangents_of,
+)
 from shaderad.execute.bindable_graphs import BoundGraph
 from shaderad.execute.call import device_of
 from shaderad.execute.convert import recorded_form
@@ -185,18 +191,28 @@ class GraphAt:
             return _in_form_given(gradients[leaf.position], given)
 
         skeleton = self.arguments.skeleton[position]
-        found = trees.mapped(formed, skeleton, self.args[position], name="argument")
-        return trees.zeros_for_none(skeleton, found)
+        given = self.args[position]
+        found = trees.mapped(formed, skeleton, given, name="argument")
+        return trees.zeros_for_none(given, _in_structs(found, given))
 
 
-def _in_form_given(gradient: Array, given: Any) -> Array:
-    """A gradient as the array, number or NumPy array that it belongs to."""
+def _in_structs(gradient: Any, given: Any) -> Any:
+    """`gradient` with structs where the argument has them: builds know them as dicts."""
+    parts = trees.children(given)
+    if parts is None or trees.children(gradient) is None:
+        return gradient
+    columns = trees.matching(given, parts, gradient, "argument")
+    inner = {key: _in_structs(columns[key], part) for key, part in parts.items()}
+    return trees.built_like(given, inner)
+
+
+def _in_form_given(gradient: Array, given: Any) -> Any:
+    """A gradient as the array, number, NumPy array or tuple that it belongs to."""
     if isinstance(given, Array):
-        element, shape = given.element, given.shape
-    else:
-        axes = buffers.element_axes(gradient.element)
-        element, shape = buffers.base_of(gradient.element), (*gradient.shape, *axes)
-    return recorded_form(gradient, element, shape)
+        return recorded_form(gradient, given.element, given.shape)
+    base, axes = buffers.base_of(gradient.element), buffers.element_axes(gradient.element)
+    whole = recorded_form(gradient, base, (*gradient.shape, *axes)).noted_as(vector_of(given))
+    return whole if gradient.shape else by_parts(whole, given, gradient.element)
 
 
 def graph_at(bound: BoundGraph, args: Sequence[Any], *, when: When) -> GraphAt:

@@ -73,7 +73,9 @@ class TracedAt:
     ) -> list[Any]:
         values = iter(found)
         pairs = zip(self.given, wanted, strict=True)
-        by_id = {id(x): made(next(values), x.batch) for x, one in pairs if one}
+        by_id = {
+            id(x): made(next(values), x.batch).noted_as(x.given_vector) for x, one in pairs if one
+        }
         return [self._gradients(k, by_id) for k in positions]
 
     def _of_outputs(self, given: Any) -> list[Value | None]:

@@ -7,7 +7,6 @@ arguments, and nothing is dispatched that the answer does not need.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
@@ -16,9 +15,15 @@ import numpy as np
 from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array, array
 from shaderad.arrays.tape import When, is_taped
-from shaderad.arrays.trees import struct_fields
 from shaderad.diagnostics import error
 from shaderad.diagnostics.tracebacks import api_boundary
+from shaderad.differentiate.argnums import (
+    as_arguments,
+    check_differentiable,
+    check_one_array,
+    positions_of,
+    spread_tangents,
+)
 from shaderad.differentiate.linearised import Linearised, linearised, linearised_as_graph
 from shaderad.execute.bindable_graphs import BindableGraph
 from shaderad.ir import types
@@ -37,14 +42,16 @@ class Pullback:
     linear, may be called again, and holds the arrays that the function read until it is dropped.
     """
 
-    __slots__ = ("_at", "_positions")
+    __slots__ = ("_at", "_is_one", "_positions")
 
-    def __init__(self, at: Linearised, argument_count: int) -> None:
+    def __init__(self, at: Linearised, positions: Sequence[int], *, is_one: bool = False) -> None:
+        # is_one: gives the gradient of the only position itself, not in a tuple.
         self._at = at
-        self._positions = range(argument_count)
+        self._positions = positions
+        self._is_one = is_one
 
     @api_boundary
-    def __call__(self, out_bar: Any, accumulate: Sequence[Any] | None = None) -> tuple[Any, ...]:
+    def __call__(self, out_bar: Any, accumulate: Any = None) -> Any:
         """Pulls `out_bar` back.
 
         Args:
@@ -53,26 +60,31 @@ class Pullback:
             accumulate: What an earlier call returned; the gradients are added to it in place.
 
         Returns:
-            One gradient a positional argument, in its form and element type; `None` for what holds
-            no float.
+            A tuple of one gradient for each positional argument, in its form and element type;
+            `None` for what holds no float. With an int as the ``argnums`` of `vjp`, the one
+            gradient.
 
         Raises:
             ShapeError: SR0382, where a cotangent does not have its result's shape.
             DerivativeError: SR0452, where the structure differs, or the function cannot be
                 differentiated; SR0458, SR0469, where `accumulate` is not what a call returned.
         """
-        if accumulate is not None:
-            count = len(self._positions)
-            if not isinstance(accumulate, tuple | list):
-                found = trees.described(accumulate)
-                raise error("SR0452", name="accumulate", found=found, wanted=f"tuple of {count}")
-            if len(accumulate) != count:
-                raise error("SR0458", found=len(accumulate), wanted=count)
-        return tuple(self._at.pull(out_bar, self._positions, accumulate))
+        count, into = len(self._positions), cast("Sequence[Any] | None", accumulate)
+        if accumulate is not None and self._is_one:
+            into = [accumulate]
+        if into is not None and not isinstance(into, tuple | list):
+            found = trees.described(into)
+            raise error("SR0452", name="accumulate", found=found, wanted=f"tuple of {count}")
+        if into is not None and len(into) != count:
+            raise error("SR0458", found=len(into), wanted=count)
+        gradients = self._at.pull(out_bar, self._positions, into)
+        return gradients[0] if self._is_one else tuple(gradients)
 
 
 @api_boundary
-def vjp(function: Function, *args: Any, **call: Any) -> tuple[Any, Pullback]:
+def vjp(
+    function: Function, *args: Any, argnums: int | Sequence[int] | None = None, **call: Any
+) -> tuple[Any, Pullback]:
     """Runs `function`, and gives its result with the pullback of cotangents (reverse mode).
 
     ``pullback(out_bar) = out_bar @ J`` with ``J = d function(args) / d args``, at the cost of a
@@ -84,26 +96,39 @@ def vjp(function: Function, *args: Any, **call: Any) -> tuple[Any, Pullback]:
         args: Its positional arguments: arrays, NumPy arrays, numbers, structs, pointers, and
             tuples, lists and dicts of them. A gradient is taken of everything in them that is
             float.
+        argnums: The positional arguments whose gradients a pullback gives; an int gives one
+            gradient, a tuple a tuple. By default all.
         call: Call keywords such as ``dim``; a differentiable argument here is an error.
 
     Returns:
-        ``(out, pullback)`` with ``pullback(out_bar)`` a tuple, one entry a positional argument.
+        ``(out, pullback)`` with ``pullback(out_bar)`` a tuple of one entry for each argument.
 
     Raises:
         DerivativeError: SR0451 for what a transform around this one does not follow, SR0453 for a
-            differentiable keyword.
+            differentiable keyword, SR0455 and SR0456 for argnums.
 
     Differentiable itself: transforms nest to any order.
     What is taken at ties, jumps and singular points: docs/conventions.md.
 
     Source: Griewank, Walther, *Evaluating Derivatives*, 2nd ed. (2008), section 3.2.
     """
+    positions = range(len(args)) if argnums is None else positions_of(argnums, len(args))
     at = linearised(function, args, call, when=When.BEFORE_PULLBACK)
-    return at.out, Pullback(at, len(args))
+    if argnums is not None:
+        check_differentiable(at, positions)
+    is_one = argnums is not None and not isinstance(argnums, tuple | list)
+    return at.out, Pullback(at, positions, is_one=is_one)
 
 
 @api_boundary
-def jvp(function: Function, primals: Any, tangents: Any, **call: Any) -> tuple[Any, Any]:
+def jvp(
+    function: Function,
+    primals: Any,
+    tangents: Any,
+    *,
+    argnums: int | Sequence[int] | None = None,
+    **call: Any,
+) -> tuple[Any, Any]:
     """Runs `function` at `primals`, and pushes `tangents` forward with it (forward mode).
 
     ``out_dot = J @ tangents`` with ``J = d function(primals) / d primals``, in one run and without
@@ -113,7 +138,9 @@ def jvp(function: Function, primals: Any, tangents: Any, **call: Any) -> tuple[A
         function: A kernel, a graph, or any Python function that calls kernels and functions on
             arrays.
         primals: The positional arguments; a single one may stand without its tuple.
-        tangents: One entry a primal, in its form; `None` is zero.
+        tangents: One entry for each primal, in its form; `None` is zero.
+        argnums: The primals that move, which `tangents` belong to: of an int one, of a tuple a
+            tuple. By default all.
         call: Call keywords such as ``dim``.
 
     Returns:
@@ -121,15 +148,18 @@ def jvp(function: Function, primals: Any, tangents: Any, **call: Any) -> tuple[A
 
     Raises:
         DerivativeError: SR0451 for what a transform around this one does not follow, SR0452 for a
-            tangent of another form, SR0453 for a differentiable keyword, SR0459 where counts
-            differ, SR0472 through a `custom_vjp`.
+            tangent of another form, SR0453 for a differentiable keyword, SR0455 for argnums,
+            SR0459 where counts differ, SR0472 through a `custom_vjp`.
 
     Differentiable itself, as `vjp` is.
 
     Source: Griewank, Walther, *Evaluating Derivatives*, 2nd ed. (2008), section 3.1.
     """
-    primals = _as_arguments(primals)
-    tangents = _as_arguments(tangents)
+    primals = as_arguments(primals)
+    if argnums is None:
+        tangents = as_arguments(tangents)
+    else:
+        tangents = spread_tangents(tangents, argnums, len(primals))
     if len(primals) != len(tangents):
         raise error("SR0459", primals=len(primals), tangents=len(tangents))
     at = linearised(function, primals, call, when=When.NOW)
@@ -199,9 +229,9 @@ def _value_and_grad(
     *,
     when: When,
 ) -> tuple[Any, Any]:
-    positions = _positions(argnums, len(args))
+    positions = positions_of(argnums, len(args))
     at = linearised(function, args, call, when=when)
-    _check_differentiable(at, positions)
+    check_differentiable(at, positions)
     found = at.pull(_ones(function, at.out), positions, None)
     if when is When.WITH_GRADIENTS:
         for leaf in trees.leaves(at.out):
@@ -237,7 +267,7 @@ def hvp(function: Function, primals: Any, tangents: Any, **call: Any) -> Any:
 
     Source: Pearlmutter, *Fast exact multiplication by the Hessian*, Neural Computation 6 (1994).
     """
-    primals, tangents = _as_arguments(primals), _as_arguments(tangents)
+    primals, tangents = as_arguments(primals), as_arguments(tangents)
     if len(primals) != len(tangents):
         raise error("SR0459", primals=len(primals), tangents=len(tangents))
 
@@ -281,7 +311,7 @@ def jacobian(
 
     @api_boundary
     def jacobians(*args: Any, **call: Any) -> Any:
-        positions = _positions(argnums, len(args))
+        positions = positions_of(argnums, len(args))
         is_open = is_taped() and current_trace() is None
         if is_open and not isinstance(function, Launchable | BindableGraph):
             return linearised_as_graph(jacobians, args, call, when=When.NOW).out
@@ -294,13 +324,19 @@ def jacobian(
 def _jacobians(
     function: Function, args: Sequence[Any], call: dict[str, Any], positions: list[int], mode: str
 ) -> list[Array]:
+    # A tuple that stands for a vector is one argument: its columns are those of an array.
+    args = [
+        np.asarray(cast("Any", x)) if k in positions and isinstance(x, tuple | list) else x
+        for k, x in enumerate(args)
+    ]
+
     def linearise() -> Linearised:
         return linearised(function, args, call, when=When.NOW)
 
     at = linearise()
-    _check_differentiable(at, positions)
+    check_differentiable(at, positions)
     for position in positions:
-        _check_one_array(args[position], position)
+        check_one_array(args[position], position)
     out = at.out
     if not isinstance(out, Array) or not types.is_float(out.element):
         raise error("SR0460", found=trees.described(out))
@@ -311,16 +347,6 @@ def _jacobians(
         return jacobian_rows.traced(linearise, out, args, positions, mode)
     rows = jacobian_rows.stacked if is_taped() else jacobian_rows.gathered
     return rows(at, args, positions, mode)
-
-
-def _check_one_array(given: Any, position: int) -> None:
-    is_floats = isinstance(given, Array) and types.is_float(given.element)
-    if isinstance(given, Array) or struct_fields(given) is not None:
-        is_plain = is_floats
-    else:
-        is_plain = np.asarray(given).dtype.kind in "fiu"
-    if not is_plain:
-        raise error("SR0468", position=position, found=trees.described(given))
 
 
 _IN_KERNEL = 'sum in the kernel: `total: sad.Add[float]` with `shapes={"total": 1}`'
@@ -374,29 +400,3 @@ def _shown(leaf: Any) -> str:
     if isinstance(leaf, Array):
         return f"{leaf.element} of shape {leaf.shape}"
     return type(leaf).__name__
-
-
-def _positions(argnums: int | Sequence[int], count: int) -> list[int]:
-    """Checked positions of positional arguments."""
-    items = list(argnums) if isinstance(argnums, tuple | list) else [argnums]
-    found: list[int] = []
-    for item in items:
-        try:
-            position = operator.index(item)  # pyright: ignore[reportArgumentType]
-        except TypeError:
-            raise error("SR0455", found=repr(item), count=count) from None
-        if isinstance(item, bool) or not 0 <= position < count:
-            raise error("SR0455", found=repr(item), count=count)
-        found.append(position)
-    return found
-
-
-def _check_differentiable(at: Linearised, positions: Sequence[int]) -> None:
-    for position in positions:
-        if not at.is_differentiable(position):
-            raise error("SR0456", position=position)
-
-
-def _as_arguments(given: Any) -> Sequence[Any]:
-    """A tuple or list of arguments; anything else is one argument."""
-    return cast("Sequence[Any]", given) if isinstance(given, tuple | list) else (given,)

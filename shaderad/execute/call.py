@@ -16,6 +16,7 @@ from shaderad.arrays.arguments import (
     bind_array,
     bind_uniform,
     check_struct,
+    composed,
 )
 from shaderad.arrays.arrays import Array, Shape
 from shaderad.arrays.textures import Texture
@@ -149,8 +150,9 @@ def _bound(
         if pools is not None and isinstance(uniform.type, types.Pointer):
             uniforms[uniform.name] = pools.words(uniform.type)
             continue
-        value = at_path(given, uniform.path)
-        bound = bind_uniform(value, uniform.type, ".".join(uniform.path), device)
+        name = ".".join(uniform.path)
+        value = composed(at_path(given, uniform.path), uniform.type, name)
+        bound = bind_uniform(value, uniform.type, name, device)
         uniforms[uniform.name] = bound
         if isinstance(value, Array):
             sources[uniform.name] = value

@@ -124,7 +124,9 @@ class GraphFunction(BindableGraph):
     @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if current_trace() is not None:
-            return fitting_call(self.python, *args, **kwargs)
+            given = bound_arguments(self.python, self._signature, args, kwargs)
+            inner = self._annotations.conformed(given)
+            return fitting_call(self.python, *inner.args, **inner.kwargs)
         bound = self.bound(args, kwargs)
         sizes = bound.form.size_by_name
         variant = bound.traced.variant
@@ -246,7 +248,7 @@ class GraphFunction(BindableGraph):
             bound = inspect.BoundArguments(self._signature, OrderedDict(arguments))
             return self.python(*bound.args, **bound.kwargs)
 
-        variant = traced_variant(called, form)
+        variant = traced_variant(called, form, holds_vectors=True)
         if variant.captured:
             found = trees.described(variant.captured[0])
             raise error("SR0734", span_of(self.python), graph=name, found=found)
@@ -301,7 +303,8 @@ def graph(function: Callable[..., Any]) -> GraphFunction:
 
     Args:
         function: Takes and gives arrays, numbers, structs, and tuples, lists and dicts of them;
-            annotations such as ``sad.Array[float, "n"]`` are checked.
+            annotations such as ``sad.Array[float, "n"]`` are checked. A bound method such as
+            ``self.step`` is one, too, and the decorator stands above methods as well.
 
     Returns:
         A function of the same arguments, differentiable as `function` is.
@@ -310,6 +313,6 @@ def graph(function: Callable[..., Any]) -> GraphFunction:
         LanguageError: SR0103 for what is no function; when called, SR0338 for an array that nothing
             leads to, SR0339 for captured host arrays of more than 16 MiB.
     """
-    if not inspect.isfunction(function):
+    if not inspect.isfunction(function) and not inspect.ismethod(function):
         raise error("SR0103", None, found=f"`{function!r}`")
     return GraphFunction(function, Annotations(function, caller_locals(3)))

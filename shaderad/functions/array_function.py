@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import inspect
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar, cast
 
 from shaderad.arrays.arrays import Array
@@ -21,8 +21,10 @@ from shaderad.trace.traced import OPERAND
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_SIZES = frozenset(("n", "shape", "axis", "axes"))
-"""Parameters of these names take sizes or axes: a list of numbers there is no array."""
+_SETTINGS = frozenset(
+    ("n", "m", "shape", "size", "axis", "axes", "stride", "padding", "dilation", "groups")
+)
+"""Parameters of these names take sizes, axes or steps: a list of numbers there is no array."""
 
 
 def array_function(function: Callable[P, R]) -> Callable[P, R]:
@@ -32,12 +34,10 @@ def array_function(function: Callable[P, R]) -> Callable[P, R]:
     """
     signature = inspect.signature(function)
     names = enumerate(signature.parameters)
-    takes_sizes = {key for pair in names for key in pair if pair[1] in _SIZES}
+    settings = {key for pair in names for key in pair if pair[1] in _SETTINGS}
 
     def argument(key: int | str, given: Any) -> Any:
-        if key in takes_sizes and isinstance(given, list):
-            return tuple(cast("list[Any]", given))
-        return given
+        return _in_tuples(given) if key in settings else given
 
     def trace(args: Any, keywords: Any) -> Any:
         return cast("Callable[..., Any]", function)(*args, **keywords)
@@ -74,6 +74,13 @@ def _by_parameter(
             if (refused.code, refused.label) == (failure.code, failure.label):
                 return refused
     return None
+
+
+def _in_tuples(setting: Any) -> Any:
+    """A setting with tuples in place of lists, at any depth."""
+    if not isinstance(setting, list | tuple):
+        return setting
+    return tuple(map(_in_tuples, cast("Sequence[Any]", setting)))
 
 
 def warn_deprecated(call: str, instead: str) -> None:

@@ -29,6 +29,8 @@ class TracedBody:
         """An argument of this type, with the batch of `like`."""
         made = self.trace.argument(t, like, () if like is None else like.batch)
         self._arguments.append(made.value)
+        if like is not None and t.shape == like.value.shape:
+            made.noted_as(like.given_vector)
         return made
 
     def arguments_like(self, given: Sequence[TracedArray]) -> list[TracedArray]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array
@@ -20,11 +20,13 @@ from shaderad.functions.bodies import (
     outer_values,
     rebuilt,
 )
-from shaderad.functions.elements import conform
+from shaderad.functions.components import spelled_out
+from shaderad.functions.elements import as_element, conform
 from shaderad.ir import nodes
 from shaderad.ir.arrays import CustomPullback, Elementwise, Graph, Subgraph, Value
 from shaderad.ir.types import is_differentiable
 from shaderad.rules.arrays import building as b
+from shaderad.runtime.buffers import base_of
 from shaderad.trace.primitives import known_shape, made, repeats_to, spread
 from shaderad.trace.traced import TracedArray, traces, tracing
 
@@ -207,7 +209,7 @@ class _Backward:
         remaining = iter(kept)
 
         def stand_in(leaf: Any) -> Any:
-            return next(remaining) if isinstance(leaf, Array) else leaf
+            return next(remaining) if isinstance(leaf, TracedArray) else leaf
 
         read = trees.mapped(stand_in, residuals)
         self._kept = kept
@@ -225,7 +227,8 @@ class _Backward:
         def collect(_: Any, bar: Any) -> None:
             leaves.append(bar)
 
-        trees.mapped(collect, args, found, name="cotangent")
+        bars = self.body.trace.run(lambda: tuple(map(_in_parts, args, cast("Any", found))))
+        trees.mapped(collect, args, bars, name="cotangent")
 
         def value_of(x: TracedArray, bar: Any) -> Value:
             return b.zeros(x.value.type) if bar is None else conformed(bar, x, "the cotangent")
@@ -247,16 +250,28 @@ def _arrays(tree: Any) -> list[TracedArray]:
 
 
 def conformed(x: Any, like: TracedArray, what: str) -> Value:
-    """`x` in the element type, shape and batch of `like`.
+    """`x` in the element type, shape and batch of `like`; vectors as trailing axes if need be.
 
     Raises:
         ShapeError: SR0330, SR0334, where it differs.
     """
-    found = conform(x, like.element, what)
+    is_of_vectors = isinstance(x, TracedArray) and base_of(x.element) == like.element != x.element
+    found = conform(spelled_out(x) if is_of_vectors else x, like.element, what)
     if len(found.extents) > len(like.extents) or not repeats_to(found.extents, like.extents):
         raise error("SR0334", user_span(), found=known_shape(found.extents),
                     wanted=known_shape(like.extents))  # fmt: skip
     return spread(found, like.batch, like.extents)
+
+
+def _in_parts(argument: Any, bar: Any) -> Any:
+    """The cotangent `bar`; of a tuple that stands for a vector, a vector in parts."""
+    parts = trees.children(argument) if isinstance(argument, tuple | list) else None
+    if parts is None or bar is None or trees.children(bar) is not None:
+        return bar
+    components = spelled_out(as_element(bar))
+    if components.shape != (len(parts),):
+        return bar
+    return trees.built_like(argument, {key: components[k] for k, key in enumerate(parts)})
 
 
 def _zeros(operands: Sequence[TracedArray]) -> list[Value]:

@@ -10,7 +10,6 @@ import ast
 import functools
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from itertools import product
 from math import prod
 from typing import Any, ParamSpec, TypeVar
 
@@ -21,6 +20,7 @@ from shaderad.device.lines import user_span
 from shaderad.diagnostics import Span, counted, error
 from shaderad.frontend import attributes, conversions, math_functions, operators
 from shaderad.functions.array_function import array_function
+from shaderad.functions.components import composed, packed
 from shaderad.ir import nodes, ops
 from shaderad.ir.nodes import NO_SPAN, Expr
 from shaderad.ir.sizes import Shape
@@ -34,12 +34,13 @@ from shaderad.ir.types import (
     Struct,
     Type,
     Vector,
+    is_bool,
     scalar_of,
     with_scalar,
 )
-from shaderad.language.annotations import TypeObject
+from shaderad.language.annotations import HostVector, TypeObject
 from shaderad.language.structs import StructInfo, info_of
-from shaderad.language.values import PythonNumber
+from shaderad.language.values import PythonNumber, constants_of
 from shaderad.language.values import Value as Operand
 from shaderad.rules import composing as c
 from shaderad.rules.arrays import building as b
@@ -53,7 +54,7 @@ from shaderad.trace.primitives import (
     repeats_to,
     traced,
 )
-from shaderad.trace.traced import OPERAND, TracedArray
+from shaderad.trace.traced import OPERAND, TracedArray, tracing
 
 __all__ = ["cast", "where"]
 
@@ -148,7 +149,7 @@ def where(condition: Any, a: Any, b: Any) -> Array:
     """``a`` where the condition holds, else ``b``.
 
     Args:
-        condition: Bools.
+        condition: Bools; or vectors of bools, by component.
         a: Elements of any type; all three broadcast, and numbers take the type of what they meet.
         b: Elements of that type; int becomes float.
 
@@ -164,15 +165,26 @@ def where(condition: Any, a: Any, b: Any) -> Array:
         holds, yes, no = of
         sides = conversions.unify((yes, no), span)
         first, second = sides or (conversions.expr(yes, span), conversions.expr(no, span))
-        test = operators.condition(holds, span)
-        if first.type != second.type or not isinstance(test, Expr):
+        if first.type != second.type:
             raise conversions.mismatch(second, first.type, span)
+        if isinstance(holds, Expr) and isinstance(holds.type, Vector) and is_bool(holds.type):
+            return _by_component(holds, first, second, span)
+        test = operators.condition(holds, span)
+        if isinstance(test, PythonNumber):
+            return first if test.value else second
         if scalar_of(first.type) is None:
             return nodes.Conditional(type=first.type, condition=test, if_true=first,
                                      if_false=second, span=span)  # fmt: skip
         return nodes.Apply(type=first.type, op=ops.SELECT, args=(test, first, second), span=span)
 
     return _by_element(make, condition, a, b)
+
+
+def _by_component(test: Expr, yes: Expr, no: Expr, span: Span) -> Expr:
+    """`yes` or `no` for each component of a vector of bools; numbers fill all components."""
+    wanted = with_scalar(test.type, scalar_of(yes.type) or FLOAT)
+    args = (test, _converted(yes, wanted, span), _converted(no, wanted, span))
+    return nodes.Apply(type=wanted, op=ops.SELECT, args=args, span=span)
 
 
 @array_function
@@ -318,7 +330,10 @@ def as_array(x: Any, name: str = OPERAND) -> TracedArray:
 
 def as_element(x: Any) -> TracedArray:
     """`as_array`, where a vector or matrix of the host is one element."""
-    found, vector = as_array(x), vector_of(x)
+    vector = vector_of(x)
+    if isinstance(x, HostVector) and vector is not None and tracing().holds_vectors:
+        return made(b.full((), constants_of(x, vector, user_span())), ())
+    found = as_array(x)
     return found if vector is None else packed(cast_to(found, base_of(vector)), vector)
 
 
@@ -334,24 +349,36 @@ def conform(x: Any, element: Type, name: str) -> TracedArray:
     fields = None if isinstance(x, Array) else struct_fields(x)
     if isinstance(element, Struct) and fields and set(fields) == set(element.type_by_field):
         return struct_of_fields(element, fields)
-    parts = _parts(x)
-    if any(isinstance(one, Array) for one in parts):
-        scalar = scalar_of(element)
-        if scalar is None or isinstance(element, Scalar) or len(parts) != _scalar_count(element):
-            raise error("SR0330", user_span(), name=name, found="a tuple", wanted=element)
-        return _composed(element, [conform(one, scalar, name) for one in parts])
+    whole = _of_components(x, element, name)
+    if whole is not None:
+        return whole
     found = as_array([*typing.cast("tuple[Any, ...]", x)] if isinstance(x, tuple) else x)
     if found.element == element or isinstance(element, Struct):
         pass
-    elif found.element == INT and element in (FLOAT, HALF, DOUBLE):
-        found = cast_to(found, element)
-    elif found.element == base_of(element) and not isinstance(element, Scalar):
-        found = packed(found, element)
+    elif found.element in (INT, base_of(element)) and scalar_of(element) in (
+        *(FLOAT, HALF, DOUBLE),
+        found.element,
+    ):
+        found = packed(cast_to(found, base_of(element)), element)
     elif isinstance(found.element, Scalar) and number is not None:
         found = cast_to(found, element)
     if found.element != element:
         raise error("SR0330", user_span(), name=name, found=found.element, wanted=element)
     return found
+
+
+def _of_components(x: Any, element: Type, name: str) -> TracedArray | None:
+    """A vector or matrix given as one, or by its components; `None` for anything else."""
+    if vector_of(x) == element:
+        return as_element(x)
+    parts, scalar = _parts(x), scalar_of(element)
+    is_whole = scalar not in (None, element) and len(parts) == _scalar_count(element)
+    has_ints = is_whole and any(type(as_number(one)) is int for one in parts)
+    if not has_ints and not any(isinstance(one, Array) for one in parts):
+        return None
+    if scalar is None or not is_whole:
+        raise error("SR0330", user_span(), name=name, found="a tuple", wanted=element)
+    return composed(element, [conform(one, scalar, name) for one in parts])
 
 
 def start_of(init: Any, element: Type, shape: Shape) -> TracedArray:
@@ -376,29 +403,3 @@ def _parts(x: Any) -> list[Any]:
         return []
     items = typing.cast("Sequence[Any]", x)
     return [part for one in items for part in (_parts(one) or [one])]
-
-
-def packed(x: TracedArray, element: Type) -> TracedArray:
-    """Trailing axes of scalars as vectors or matrices; `x` itself where they do not fit."""
-    axes = element_axes(element)
-    rank = len(x.extents) - len(axes)
-    if rank < 0 or not repeats_to(axes, x.extents[rank:]):
-        return x
-    parts = [_at(x, rank, index) for index in product(*map(range, axes))]
-    return _composed(element, parts)
-
-
-def _composed(element: Type, parts: Sequence[TracedArray]) -> TracedArray:
-    """A vector or matrix an element, from arrays of its scalars."""
-    return elementwise(
-        lambda span, of: c.of_components(element, [conversions.expr(one, span) for one in of]),
-        *parts,
-    )
-
-
-def _at(x: TracedArray, rank: int, index: tuple[int, ...]) -> TracedArray:
-    """The scalar at `index` of the axes from `rank` on."""
-    value, skipped = x.value, len(x.batch)
-    for offset, position in enumerate(index):
-        value = b.piece(value, skipped + rank + offset, position, 1)
-    return made(b.reshape(value, x.value.shape[: skipped + rank]), x.batch)

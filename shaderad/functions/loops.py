@@ -24,11 +24,13 @@ from shaderad.functions.bodies import (
     outer_values,
     rebuilt,
 )
-from shaderad.functions.elements import as_array, cast_to, conform
+from shaderad.functions.components import packed
+from shaderad.functions.elements import as_element, cast_to, conform
 from shaderad.ir.arrays import ArrayType, Loop, Value, WhileLoop
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import BOOL, DOUBLE, FLOAT, INT, is_float
 from shaderad.rules.arrays import building as b
+from shaderad.runtime.buffers import base_of
 from shaderad.trace.primitives import (
     as_number,
     known_shape,
@@ -200,7 +202,7 @@ class _Carries:
     def __init__(self, init: Any) -> None:
         self._init = init
         leaves = trees.leaves(init)
-        self.arrays = [as_array(leaf) for leaf in leaves]
+        self.arrays = [as_element(leaf) for leaf in leaves]
         self._is_number = [as_number(leaf) is not None for leaf in leaves]
         self._leaves = leaves
 
@@ -246,13 +248,16 @@ class _Carries:
         return [body.trace.run(self._conformed, x, leaf) for x, leaf in pairs]
 
     def _widened(self, position: int, new: TracedArray) -> bool:
-        """Makes the first carry a float, or one for each element of a mapped function."""
+        """Makes the first carry a float, a vector, or one for each element of a mapped function."""
         first = self.arrays[position]
         is_changed = False
         if self._is_number[position] and first.element == INT and is_float(new.element):
             first, is_changed = cast_to(first, new.element), True
         if self._is_number[position] and first.element == FLOAT and new.element == DOUBLE:
             first, is_changed = self._as_double(first, self._leaves[position]), True
+        if base_of(new.element) == first.element != new.element:
+            first = packed(first, new.element)
+            is_changed = first is not self.arrays[position]
         if len(new.batch) > len(first.batch):
             first = made(spread(first, new.batch, first.extents), new.batch)
             is_changed = True

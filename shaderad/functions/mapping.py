@@ -12,11 +12,11 @@ from shaderad.diagnostics import Span, error
 from shaderad.diagnostics.call_errors import fitting_call
 from shaderad.frontend import conversions
 from shaderad.functions.array_function import array_function
-from shaderad.functions.elements import as_array
+from shaderad.functions.elements import as_array, conform
 from shaderad.functions.operators import value_function
 from shaderad.ir import nodes
 from shaderad.ir.nodes import Expr
-from shaderad.ir.types import Tuple, Void
+from shaderad.ir.types import Matrix, Tuple, Vector, Void
 from shaderad.language.host import UserFunction
 from shaderad.language.values import Value as Operand
 from shaderad.rules import composing as c
@@ -76,12 +76,19 @@ def _called(function: UserFunction, operands: tuple[Any, ...]) -> Any:
     def field_of(part: str, span: Span, given: Sequence[Operand]) -> Expr:
         return c.field(call(span, given), part)
 
-    arrays_ = [as_array(x, p.name) for x, p in zip(operands, read.parameters, strict=True)]
+    arrays_ = [_operand(x, p) for x, p in zip(operands, read.parameters, strict=True)]
     if not isinstance(read.result, Tuple):
         return elementwise(call, *arrays_)
     return tuple(
         elementwise(partial(field_of, str(k)), *arrays_) for k in range(len(read.result.elements))
     )
+
+
+def _operand(x: Any, parameter: nodes.Parameter) -> TracedArray:
+    """An operand of a function; where that takes a vector or matrix, in any of its spellings."""
+    if isinstance(parameter.type, Vector | Matrix):
+        return conform(x, parameter.type, parameter.name)
+    return as_array(x, parameter.name)
 
 
 # -- functions of Python ----------------------------------------------------------------------

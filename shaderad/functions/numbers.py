@@ -98,6 +98,8 @@ def _is_value(given: Any, t: types.Type) -> bool:
         return is_list and all(_is_value(one, t.element) for one in cast("list[Any]", given))
     if isinstance(t, types.BufferType | types.Pointer | types.Tuple | types.Pair):
         return False
+    if any(isinstance(one, Array) for one in trees.leaves(given)):
+        return False
     kinds: tuple[type, ...] = (bool, int, float, np.generic, np.ndarray, list, tuple)
     try:
         return isinstance(given, kinds) and np.shape(cast("Any", given)) == shape_of(t)

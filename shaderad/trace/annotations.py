@@ -6,18 +6,20 @@ import ast
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import FunctionType
-from typing import Any, ForwardRef
+from types import FunctionType, MethodType
+from typing import Any, ForwardRef, cast
 
-from shaderad.arrays.arguments import as_element
+from shaderad.arrays.arguments import as_element, composed
 from shaderad.arrays.arrays import Array, array_called
 from shaderad.arrays.dtypes import ArrayAnnotation, element_type
+from shaderad.arrays.syntax import SYNTAX
 from shaderad.arrays.tape import recorded_view
 from shaderad.device.devices import Device
 from shaderad.diagnostics import Span, error
 from shaderad.ir import sizes
 from shaderad.ir.arrays import ArrayType
-from shaderad.ir.types import FLOAT, Type
+from shaderad.ir.types import FLOAT, Scalar, Type
+from shaderad.language.annotations import TypeObject
 from shaderad.trace.arguments import Arguments
 from shaderad.trace.calls import Form, Placeholder, form_of
 
@@ -34,8 +36,8 @@ class Wanted:
 class Annotations:
     """The annotations of a graph function, resolved when it is first called."""
 
-    def __init__(self, function: FunctionType, locals_: Mapping[str, object]) -> None:
-        self._function = function
+    def __init__(self, function: FunctionType | MethodType, locals_: Mapping[str, object]) -> None:
+        self._function = cast("FunctionType", getattr(function, "__func__", function))
         self._locals = dict(locals_)
         self._wanted: dict[str, Wanted] | None = None
         self._parameters = list(inspect.signature(function).parameters)
@@ -56,6 +58,8 @@ class Annotations:
         if isinstance(found, ArrayAnnotation):
             self._check_names(found.extents or ())
             return Wanted(element_type(found.element), found.extents)
+        if isinstance(found, TypeObject):
+            return Wanted(found.ir_type, ())
         return Wanted(FLOAT, ()) if found is float else None
 
     def _check_names(self, extents: Sequence[object]) -> None:
@@ -107,6 +111,19 @@ class Annotations:
             converted(name, x, wanted[name], device) if name in wanted else x
             for name, x in given.items()
         )
+
+    def conformed(self, given: inspect.BoundArguments) -> inspect.BoundArguments:
+        """The arguments of a call in a trace; those annotated as vectors in any of their spellings.
+
+        Raises:
+            ShapeError: SR0330, where one holds something else.
+        """
+        for name, wanted in self._resolved().items():
+            x = given.arguments.get(name)
+            is_known = isinstance(x, Array) and x.element == wanted.element
+            if not is_known and not isinstance(wanted.element, Scalar):
+                given.arguments[name] = SYNTAX.functions.composed(x, wanted.element, name)
+        return given
 
     def form(self, values: tuple[Any, ...], arguments: Arguments) -> Form:
         """The form of the arguments, with the user's names for sizes.
@@ -193,6 +210,7 @@ class _SizeNames(ast.NodeTransformer):
 
 
 def converted(name: str, x: Any, wanted: Wanted, device: Device) -> Array:
+    x = composed(x, wanted.element, name)
     if isinstance(x, Array):
         seen = as_element(x, wanted.element, name)
         found = recorded_view(

@@ -12,6 +12,7 @@ import numpy as np
 from shaderad.arrays import trees
 from shaderad.arrays.arguments import bind_array
 from shaderad.arrays.arrays import Array, array, is_host_array, uploaded, vector_of
+from shaderad.arrays.tape import recorded_view
 from shaderad.arrays.trees import rebuilt, struct_fields
 from shaderad.device.devices import Device
 from shaderad.device.lines import user_span
@@ -19,6 +20,7 @@ from shaderad.frontend.conversions import constant
 from shaderad.ir import types
 from shaderad.ir.pointers import is_pooled
 from shaderad.language.signatures import Launchable
+from shaderad.language.structs import info_of
 from shaderad.language.values import PythonNumber
 from shaderad.runtime import buffers
 from shaderad.trace.calls import Placeholder
@@ -55,18 +57,48 @@ class Arguments:
 
 
 def taken_apart(tree: Any, convert: Convert) -> Arguments:
-    """`tree` with those leaves apart that `convert` makes arrays of."""
+    """`tree` with those leaves apart that `convert` makes arrays of.
+
+    Fields that a struct class annotates as vectors hold vectors, whatever they were given as.
+    """
     found: list[Array] = []
 
-    def place(leaf: Any) -> Any:
+    def place(leaf: Any, wanted: types.Type | None) -> Any:
         made = convert(leaf)
         if made is None:
             return leaf
-        found.append(made)
-        return Placeholder(len(found) - 1, vector_of(leaf))
+        found.append(made if wanted is None else with_vectors(made, wanted))
+        return Placeholder(len(found) - 1, vector_of(leaf) if found[-1] is made else None)
 
-    skeleton = trees.mapped(place, tree)
-    return Arguments(skeleton, tuple(found))
+    return Arguments(_placed(place, tree, None), tuple(found))
+
+
+def _placed(place: Callable[..., Any], tree: Any, wanted: types.Type | None) -> Any:
+    """`tree` with `place` of each leaf and of the type of the field that holds it."""
+    parts = trees.children(tree)
+    if parts is None:
+        return place(tree, wanted)
+    info = None if isinstance(tree, type) else info_of(tree)
+    fields = {} if info is None else info.ir_type.type_by_field
+    inner = {key: _placed(place, part, fields.get(key)) for key, part in parts.items()}
+    return trees.built_like(tree, inner)
+
+
+def with_vectors(array: Array, element: types.Type) -> Array:
+    """Trailing axes as vectors or matrices of this type, which a trace follows; or `array`."""
+    if not isinstance(element, types.Vector | types.Matrix):
+        return array
+    axes = buffers.element_axes(element)
+    split = len(array.shape) - len(axes)
+    if array.element != element.element or split < 0 or array.shape[split:] != axes:
+        return array
+    seen = array.viewed(element, array.shape[:split])
+    return recorded_view(
+        array,
+        seen,
+        lambda bar: bar.viewed(array.element, array.shape),
+        lambda dot: dot.viewed(element, seen.shape),
+    )
 
 
 def arrays_like(skeleton: Sequence[Any], given: Sequence[Any]) -> list[Array] | None:

@@ -108,11 +108,23 @@ class TracedFunction:
 
 
 def traced_variant(
-    function: Callable[..., Any], form: Form, groups: Groups = NO_GROUPS
+    function: Callable[..., Any],
+    form: Form,
+    groups: Groups = NO_GROUPS,
+    *,
+    holds_vectors: bool = False,
 ) -> TracedFunction:
-    """Runs `function` on traced arrays of this form; numbers of `groups` are inputs."""
+    """Runs `function` on traced arrays of this form.
+
+    Args:
+        function: What is traced.
+        form: Of its arguments.
+        groups: The captured numbers that are inputs.
+        holds_vectors: Makes vectors such as ``float3(1, 0, 0)`` constants of the graph.
+    """
     trace = GraphTrace(dict(form.size_by_name))
     trace.groups = groups
+    trace.holds_vectors = holds_vectors
     trace.has_named_sizes = form.has_named_sizes
     arguments = [trace.argument(t, None) for t in form.types]
     out = trace.run(function, *arguments)

@@ -19,7 +19,18 @@ from shaderad.device.devices import Device
 from shaderad.diagnostics import Span, error
 from shaderad.ir import sizes
 from shaderad.ir.arrays import ArrayType
-from shaderad.ir.types import BOOL, FLOAT, INT, Type
+from shaderad.ir.types import (
+    BOOL,
+    FLOAT,
+    INT,
+    Matrix,
+    Scalar,
+    Struct,
+    Type,
+    Vector,
+)
+from shaderad.language.annotations import TypeObject
+from shaderad.language.structs import StructInfo, info_of
 from shaderad.trace.annotations import Annotations, Wanted, converted
 from shaderad.trace.arguments import Arguments
 from shaderad.trace.calls import Form, Placeholder
@@ -179,13 +190,32 @@ class _Reader:
             return self._array(Wanted(element_type(found.element), found.extents), name)
         if isinstance(found, type) and found in _NUMBERS:
             return self._array(Wanted(_NUMBERS[found], ()), name)
+        if isinstance(found, TypeObject):
+            return self._array(Wanted(found.ir_type, ()), name)
         if get_origin(found) is tuple:
             parts = [self.tree(one, f"{name}[{k}]") for k, one in enumerate(get_args(found))]
             return None if None in parts else tuple(parts)
         return self._of_class(found, name) if isinstance(found, type) else None
 
+    def _of_struct(self, info: StructInfo, name: str) -> Any | None:
+        """One value of a struct, with an array without axes for each field."""
+        parts: dict[str, Any] = {}
+        for key, t in info.ir_type.fields:
+            place = f"{name}.{key}"
+            inner = info_of(info.nested[t]) if isinstance(t, Struct) else None
+            if inner is not None:
+                parts[key] = self._of_struct(inner, place)
+            elif isinstance(t, Scalar | Vector | Matrix):
+                parts[key] = self._array(Wanted(t, ()), place)
+            else:
+                return None
+        return None if None in parts.values() else trees.rebuilt(object.__new__(info.cls), parts)
+
     def _of_class(self, found: type[Any], name: str) -> Any | None:
-        """A named tuple or typed dict."""
+        """A struct, named tuple or typed dict."""
+        info = info_of(found)
+        if info is not None:
+            return self._of_struct(info, name)
         if not is_typeddict(found) and not hasattr(found, "_fields"):
             return None
         space = vars(sys.modules[found.__module__])

@@ -14,15 +14,18 @@ from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar, cast
 
 import numpy as np
 
-from shaderad.arrays.arrays import Array, looked_at, noted
+from shaderad.arrays.arrays import Array, looked_at, noted, vector_of
 from shaderad.arrays.traced_sizes import shown
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error
 from shaderad.diagnostics.call_errors import fitting_call
 from shaderad.ir import sizes
 from shaderad.ir.arrays import ArrayType, Graph, Value
+from shaderad.ir.nodes import Const
 from shaderad.ir.sizes import Shape, Size
-from shaderad.ir.types import Type
+from shaderad.ir.types import Scalar, Type
+from shaderad.language.annotations import HostVector
+from shaderad.rules.arrays import building as b
 from shaderad.runtime import buffers
 from shaderad.trace.varying import Groups
 
@@ -53,6 +56,8 @@ class GraphTrace:
         self.size_by_name = size_by_name
         self.has_named_sizes = parent is None or parent.has_named_sizes
         """True if users named the symbolic sizes; messages show only numbers for others."""
+        self.holds_vectors = parent is not None and parent.holds_vectors
+        """True if vectors of the host are constants of the graph, not data that it is given."""
         self.batch: Shape = () if parent is None else parent.batch
         """The axes over which a mapped Python function is repeated, while it is called."""
         self.inputs: list[Value] = []
@@ -118,13 +123,18 @@ class GraphTrace:
 
     def lifted(self, x: Any, name: str = OPERAND) -> TracedArray:
         """An array or data of any sort as an array of this trace."""
-        if isinstance(x, TracedArray):
-            return x if x.owner is self else TracedArray(self, self.value_of(x), x.batch)
+        if isinstance(x, TracedArray) and x.owner is self:
+            return x
         if isinstance(x, Array):
-            return TracedArray(self, self.value_of(x))
+            batch = x.batch if isinstance(x, TracedArray) else ()
+            return TracedArray(self, self.value_of(x), batch).noted_as(x.given_vector)
         data = buffers.as_numpy(x, name)
         element = buffers.inferred_type(data)
-        return TracedArray(self, self._of_data(ArrayType(element, data.shape), x))
+        if isinstance(x, HostVector) and self.holds_vectors:
+            value = _constants(x, ArrayType(element, data.shape))
+            return TracedArray(self, value).noted_as(x.element)
+        found = TracedArray(self, self._of_data(ArrayType(element, data.shape), x))
+        return found.noted_as(vector_of(x))
 
     def _of_data(self, t: ArrayType, data: Any) -> Value:
         if self.parent is None:
@@ -256,6 +266,13 @@ class TracedArray(Array):
 
     def viewed(self, element: Type, shape: tuple[int, ...], skipped: int = 0) -> Array:
         raise AssertionError("a traced array has no bytes")
+
+
+def _constants(x: HostVector, t: ArrayType) -> Value:
+    """The numbers of a vector or matrix as an array of constants."""
+    scalar = cast("Scalar", t.element)
+    numbers = (b.full((1,), Const(type=scalar, value=n)) for n in x.ravel().tolist())
+    return b.reshape(b.concatenate([*numbers], 0), t.shape)
 
 
 def is_traced(values: Sequence[Any]) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import shaderad as sad
+from tests.samples.loading import module_of
 
 pytestmark = pytest.mark.gpu
 
@@ -26,6 +27,23 @@ class Line(TypedDict):
 def apply(x: sad.Array[float, "n"], line: Line, times: int = 2, gain: float = -0.5,
           pair: tuple[float, bool] = (1e999, True)):
     return sad.sum(x * line["slope"] + line["shift"]) * gain * sad.cast(times, float), pair
+
+UP = sad.float3(0, 2, 0)
+
+@sad.struct
+class Ball:
+    centre: sad.float3
+    radius: float
+
+@sad.struct
+class Scene:
+    ball: Ball
+    count: int
+
+@sad.graph
+def rise(scene: Scene, by: sad.float3, x: sad.Array[float, "n"]):
+    height = sad.dot(scene.ball.centre + by + sad.float3(1, 0, 0), UP) - scene.ball.radius
+    return height * sad.sum(x) + x.shape[0] / 2 + 0.0 * scene.count
 """
 X = np.float32([1.0, 2.0])
 LINE = {"slope": X, "shift": 1.0}
@@ -47,6 +65,30 @@ def test_what_a_call_leaves_out_has_its_default(folder: Path, device: sad.Device
     assert (value.item(), large.item(), flag.item()) == (-3.5, 2.0, 0)
     gradient, _ = sad.vjp(apply, X, LINE)[1]((1.0, None))
     np.testing.assert_allclose(gradient.numpy(), -X)
+    device.synchronize()
+
+
+def test_structs_and_vectors_are_arguments(folder: Path, device: sad.Device) -> None:
+    rise, source = sad.load(folder).rise, module_of(folder.parent / "model.py")
+    vector, numbers = sad.float3(1, 2, 3), (1.0, 2.0, 3.0)
+    scenes = [source.Scene(source.Ball(x, 0.5), 7) for x in (vector, numbers)]
+    as_dict = {"ball": {"centre": [1.0, 2.0, 3.0], "radius": 0.5}, "count": 7}
+    for function, scene, by in [
+        (source.rise, scenes[0], (0.0, 1.0, 0.0)),
+        (rise, scenes[0], (0.0, 1.0, 0.0)),
+        (rise, scenes[1], sad.float3(0, 1, 0)),
+        (rise, as_dict, sad.array([0.0, 1.0, 0.0])),
+    ]:
+        value, (by_scene, by_by) = sad.value_and_grad(function, (0, 1))(scene, by, X)
+        assert value.item() == 5.5 * 3.0 + 1.0
+        assert type(by_scene) is type(scene)
+        assert isinstance(by_by, tuple) == isinstance(by, tuple)
+        ball = by_scene["ball"] if scene is as_dict else by_scene.ball
+        centre, radius = ball.values() if scene is as_dict else (ball.centre, ball.radius)
+        assert isinstance(centre, tuple) == (scene is scenes[1])
+        for found in (centre, by_by):
+            np.testing.assert_allclose([float(x) for x in found], [0.0, 6.0, 0.0])
+        assert radius.item() == -3.0
     device.synchronize()
 
 

@@ -147,7 +147,7 @@ def test_argnums_choose_what_is_differentiated(device: sad.Device) -> None:
 def test_gradients_have_the_form_of_their_arguments(device: sad.Device) -> None:
     n = np.arange(6, dtype=np.float32).reshape(2, 3)
     bar = np.ones((2, 3), np.float32)
-    material = Material((1.0, 2.0, 3.0), 0.5, 7)
+    material = Material(float3(1.0, 2.0, 3.0), 0.5, 7)
     _, pullback = sad.vjp(shade, material, n, dim=2)
     material_bar, n_bar = pullback(bar)
     assert isinstance(material_bar, Material)
@@ -291,7 +291,7 @@ def test_containers_are_arguments_and_results(device: sad.Device) -> None:
 def test_structs_pass_through_functions(device: sad.Device) -> None:
     vertices = np.arange(9, dtype=np.float32).reshape(3, 3)
     mesh = Mesh(vertices=sad.array(vertices, dtype=float3), indices=sad.array([2, 0]), scale=2.0)
-    material = Material((1.0, 2.0, 3.0), 0.5, 7)
+    material = Material(float3(1.0, 2.0, 3.0), 0.5, 7)
 
     def f(mesh: Mesh, material: Material) -> Any:
         return shade(material, gather(mesh, dim=2), dim=2)
@@ -408,3 +408,34 @@ def test_what_cannot_be_differentiated_is_refused(
     with pytest.raises(kind) as raised:
         call()
     assert raised.value.code == code
+
+
+def test_argnums_choose_the_arguments_of_vjp_and_jvp(device: sad.Device) -> None:
+    @sad.kernel
+    def scaled(i: sad.Index, a: sad.In[float], b: sad.In[float], s: float, n: int,
+               y: sad.Out[float]):  # fmt: skip
+        y[i] = a[i] * b[i] * s * n
+
+    a, b = np.float32([1.0, 2.0]), np.float32([3.0, 4.0])
+    args, ones = (a, b, 2.0, 2), [1.0, 1.0]
+    graph = sad.graph(lambda a, b, s, n: scaled(a, b, s, 2) + 0.0 * n)
+    for f in (scaled, lambda *args: scaled(*args), graph):
+        by_b = sad.vjp(f, *args, argnums=1)[1](ones)
+        np.testing.assert_allclose(by_b.numpy(), 4 * a)
+        by_s, by_a = sad.vjp(f, *args, argnums=(2, 0))[1](ones)
+        assert by_s.item() == 22.0
+        np.testing.assert_allclose(by_a.numpy(), 4 * b)
+        np.testing.assert_allclose(sad.jvp(f, args, [1.0, 0.0], argnums=1)[1].numpy(), [4.0, 0.0])
+        both = sad.jvp(f, args, (1.0, ones), argnums=(2, 0))[1]
+        np.testing.assert_allclose(both.numpy(), 2 * a * b + 4 * b)
+        wrong = {
+            "SR0456": lambda f=f: sad.vjp(f, *args, argnums=3),
+            "SR0455": lambda f=f: sad.vjp(f, *args, argnums=7),
+            "SR0459": lambda f=f: sad.jvp(f, args, (1.0,), argnums=(2, 0)),
+        }
+        for code, call in wrong.items():
+            with pytest.raises(sad.DerivativeError) as caught:
+                call()
+            assert caught.value.code == code
+    pullback = sad.vjp(scaled, *args, argnums=1)[1]
+    np.testing.assert_allclose(pullback(ones, accumulate=pullback(ones)).numpy(), 8 * a)

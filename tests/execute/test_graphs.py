@@ -283,3 +283,33 @@ def test_the_first_extreme_that_is_a_number_is_found(
     data[1, rng.random(length) < 0.3] = np.nan
     data[2] = np.nan
     check(device, graph, [data], m=3, n=length)
+
+
+class Model:
+    def __init__(self, weights: Any, rate: float) -> None:
+        self.weights = weights
+        self.rate = rate
+
+    def step(self, x: sad.Array[float]) -> Any:
+        return sad.sum(x * self.weights) * self.rate
+
+    decorated = sad.graph(step)
+
+    @sad.graph
+    def twice(self, x: Any) -> Any:
+        return self.decorated(x) * 2.0
+
+
+def test_methods_are_graphs_that_read_their_object(device: sad.Device) -> None:
+    model, x = Model(sad.array([1.0, 2.0]), 0.5), sad.array([3.0, 4.0])
+    bound = sad.graph(model.step)
+    for rate, weights in ((0.5, [1.0, 2.0]), (1.0, [10.0, 0.0])):
+        model.rate, model.weights = rate, sad.array(weights)
+        value = rate * np.dot([3.0, 4.0], weights)
+        assert bound(x).item() == model.decorated(x).item() == value
+        assert model.twice(x).item() == 2 * value
+        for f in (bound, model.decorated):
+            np.testing.assert_allclose(sad.grad(f)(x).numpy(), rate * np.float32(weights))
+    assert "float[2]" in bound.explain(x)
+    with pytest.raises(sad.LanguageError, match="SR0103"):
+        sad.graph(Model)  # pyright: ignore[reportArgumentType]

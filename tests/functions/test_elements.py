@@ -10,6 +10,7 @@ import pytest
 
 import shaderad as sad
 from shaderad import float3
+from tests.functions.test_activations import gradient
 from tests.tracing import check_derivatives, run, trace
 
 X = np.array([[1.0, -2.0, 0.5], [3.0, 0.25, -1.0]])
@@ -115,3 +116,26 @@ def test_an_array_cannot_leave_its_trace() -> None:
     trace(lambda x: kept.append(x), X)
     with pytest.raises(sad.LanguageError, match="SR0322"):
         kept[0] + 1.0
+
+
+def test_vectors_of_bools_choose_by_component() -> None:
+    v = np.array([[1.0, -2.0, 3.0], [-1.0, 5.0, -6.0]])
+    mask = v > 0
+    vectors = {
+        "vectors": (lambda v: sad.where(v > 0.0, v, -v), np.abs(v)),
+        "a number": (lambda v: sad.where(v > 0.0, v, 0), np.where(mask, v, 0)),
+        "numbers": (lambda v: sad.where(v > 0.0, 1, 0.5) * v, np.where(mask, 1, 0.5) * v),
+        "of the host": (
+            lambda v: sad.where(sad.bool3(True, False, True), v, 0.0),
+            v * [1, 0, 1],
+        ),
+        "one bool": (lambda v: sad.where(v.x > 0.0, v, 0.0), v * mask[:, :1]),
+        "a bool of Python": (lambda v: sad.where(True, v, 0.0), v),
+        "the other one": (lambda v: sad.where(False, v, 0.0), 0 * v),
+    }
+    for name, (function, expected) in vectors.items():
+        np.testing.assert_array_equal(run(function, v, dtype=float3), expected, err_msg=name)
+    taken = gradient(lambda v: sad.where(v > 0.0, v * v, sad.sqrt(-v)), v, np.ones_like(v), float3)
+    np.testing.assert_allclose(taken, np.where(mask, 2 * v, -0.5 / np.sqrt(np.abs(v))))
+    with pytest.raises(sad.LanguageError, match="SR0303"):
+        trace(lambda v: sad.where(v > 0.0, sad.float2(1, 2), 0.0), v, dtype=float3)
