@@ -18,7 +18,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from itertools import count, islice
 from types import MappingProxyType, MethodType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -327,8 +327,10 @@ def _constructor(cls: type) -> Callable[..., Any]:
     return construct
 
 
-def _as_int(x: Any) -> Any:
-    return to_integer(np.asarray(x), np.dtype(np.int32)) if isinstance(x, np.floating) else int(x)
+def _as_int(x: Any) -> int:
+    """``int(x)``, which saturates in kernels."""
+    is_float = isinstance(x, float | np.floating)
+    return int(to_integer(np.asarray(cast("Any", x)), np.dtype(np.int32)) if is_float else x)
 
 
 _BUILTINS: Mapping[Any, ops.Op] = MappingProxyType(
