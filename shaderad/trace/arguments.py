@@ -24,8 +24,8 @@ from shaderad.language.structs import info_of
 from shaderad.language.values import PythonNumber
 from shaderad.runtime import buffers
 from shaderad.trace.calls import Placeholder
+from shaderad.trace.origins import is_of_user
 from shaderad.trace.primitives import Number, NumberInput, as_number
-from shaderad.trace.reachable import is_of_user
 
 _KEPT_NUMBERS = 256
 Convert = Callable[[Any], "Array | None"]

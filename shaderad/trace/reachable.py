@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from dataclasses import dataclass, field
 from functools import cached_property, partial, partialmethod
 from itertools import chain
-from operator import attrgetter
+from operator import attrgetter, methodcaller
+from threading import local
 from types import (
     BuiltinMethodType,
     CellType,
@@ -34,6 +35,7 @@ from shaderad.arrays.arrays import Array, is_host_array
 from shaderad.arrays.trees import HostPointer, StructArray
 from shaderad.language.structs import info_of
 from shaderad.trace.code_names import imported_module, names_in
+from shaderad.trace.origins import is_fixed, is_opaque, reads_state, top_of
 
 FOLLOWED = "_followed"
 """The class attribute in which a class of ours names the attributes that its calls read."""
@@ -43,19 +45,6 @@ Fetch = Callable[[], Iterable[object]]
 _PLAIN = frozenset(
     {type(None), bool, int, float, complex, str, bytes, range, type(Ellipsis), CodeType}
 )
-_LIBRARIES = frozenset({
-    "jax", "jaxlib", "matplotlib", "numpy", "pandas", "PIL", "scipy", "shaderad", "slangpy",
-    "torch", "wgpu",
-})  # fmt: skip
-"""Libraries whose functions are not followed."""
-_FIXED = _LIBRARIES | sys.stdlib_module_names
-_OPAQUE = frozenset({
-    "_thread", "asyncio", "concurrent", "io", "_io", "logging", "multiprocessing", "queue",
-    "random", "_random", "select", "selectors", "socket", "subprocess", "tempfile", "unittest",
-})  # fmt: skip
-"""Modules of the standard library whose objects hold no settings, but work in progress."""
-_WITHOUT_STATE = frozenset({"abc", "builtins", "typing"})
-"""Modules whose classes read no attributes of their own subclasses."""
 _DESCRIPTORS: dict[type, tuple[str, ...]] = {
     property: ("fget",),
     staticmethod: ("__func__",),
@@ -68,6 +57,7 @@ _DESCRIPTORS: dict[type, tuple[str, ...]] = {
     StructArray: ("_structs",),
 }
 """The attributes that lead on, of objects whose attributes never change."""
+_EMPTY = object()
 _INSIDE_FUNCTION = attrgetter("__code__", "__defaults__", "__kwdefaults__")
 
 
@@ -123,8 +113,11 @@ class Reachable:
                 self._extend(one, _own_names(one) if reads_any else self._code_names)
             for path, owner, slots in self._slots:
                 for name in [*slots] if self._reads_any else slots & self._code_names:
-                    self._attribute(path, owner, name)
+                    self._slot(path, owner, name)
                     slots.discard(name)
+
+    def _slot(self, path: str, owner: object, name: str) -> None:
+        self._fetch(partial(_slot_of, owner, name), [f"{path}.{name}"])
 
     def _extend(self, names: Names, wanted: Iterable[str]) -> None:
         known = names.absent.union(names.present)
@@ -143,7 +136,7 @@ class Reachable:
         try:
             value = getattr(owner, name)
         except (AttributeError, ValueError):
-            return  # An empty cell or slot: whoever reads it fails.
+            return  # An empty cell: whoever reads it fails.
         self._owners.setdefault(name, []).append((path, owner))
         if is_followed:
             self._stack.append((path if name == "cell_contents" else f"{path}.{name}", value))
@@ -160,24 +153,26 @@ class Reachable:
         if isinstance(thing, FunctionType):
             self._function(path, thing)
         elif isinstance(thing, ModuleType):
-            if not _is_fixed(thing.__name__):
+            if not is_fixed(thing.__name__):
                 self._name(vars(thing), path)
         elif isinstance(thing, type):
             self._class(path, thing)
         elif (leads := _leads(kind)) is not None:
             self._stack += [(f"{path}.{name}", getattr(thing, name)) for name in leads]
-        elif isinstance(thing, BuiltinMethodType):
-            self._stack.append((path, thing.__self__))
-        elif isinstance(thing, ref):
-            found = cast("ref[object]", thing)
-            self._fetch(lambda: (found(),), [path])
         else:
             self._items(path, thing)
             self._instance(path, thing)
 
     def _items(self, path: str, thing: object) -> None:
-        """The items of a container."""
-        if isinstance(thing, tuple):
+        """The items of a container, and what else Python's own objects lead to."""
+        if isinstance(thing, BuiltinMethodType):
+            self._stack.append((path, thing.__self__))
+        elif isinstance(thing, attrgetter | methodcaller):
+            self._code_names |= _names_of(cast("object", thing))
+        elif isinstance(thing, ref):
+            found = cast("ref[object]", thing)
+            self._fetch(lambda: (found(),), [path])
+        elif isinstance(thing, tuple):
             items = cast("tuple[object, ...]", thing)
             for k, one in enumerate(items):
                 self._fixed(f"{path}[{k}]", one)
@@ -213,11 +208,11 @@ class Reachable:
         # By its globals: `functools.wraps` gives our functions the module of the user's.
         module = function.__globals__.get("__name__", "")
         for name, cell in zip(function.__code__.co_freevars, cells, strict=True):
-            if _top(module) == "shaderad":
+            if top_of(module) == "shaderad":
                 self._fixed(name, cell.cell_contents)  # What our functions hold never changes.
             else:
                 self._attribute(name, cell, "cell_contents")
-        if _is_fixed(module):
+        if is_fixed(module):
             return
         self._fetch(partial(_INSIDE_FUNCTION, function), [path] * 3)
         self._name(vars(function), path)
@@ -233,7 +228,7 @@ class Reachable:
             self._imported(imported_module(name, level, space.get("__package__")))
 
     def _imported(self, name: str | None) -> None:
-        if name is None or _is_fixed(name):
+        if name is None or is_fixed(name):
             return
         while name:
             module = sys.modules.get(name)
@@ -247,7 +242,7 @@ class Reachable:
         self._objects.append(Names(space, path))
 
     def _class(self, path: str, cls: type) -> None:
-        if _is_fixed(cls.__module__):
+        if is_fixed(cls.__module__):
             return
         if type(cls) is not type:
             self._stack.append((path, type(cls)))
@@ -258,28 +253,28 @@ class Reachable:
 
     def _instance(self, path: str, thing: object) -> None:
         kind = type(thing)
-        if _top(kind.__module__) == "shaderad":
+        if top_of(kind.__module__) == "shaderad":
             for name in getattr(kind, FOLLOWED, ()):
                 self._attribute(path, thing, name)
             if hasattr(kind, FOLLOWED):
                 self._objects.append(Names(vars(thing), path, is_ours=True))
             return
-        if _is_opaque(kind):
+        if is_opaque(kind):
             return
         space = _dict_of(thing)
-        is_read_by_others = info_of(thing) is not None or any(map(_reads_state, kind.__mro__))
+        is_read_by_others = info_of(thing) is not None or any(map(reads_state, kind.__mro__))
         if space is not None:
             self._attribute(path, thing, "__dict__", is_followed=False)
             if is_read_by_others:
                 self._table(space, [f"{path}.{name}" for name in space])
             else:
                 self._name(space, path)
-        if not _is_fixed(kind.__module__):
+        if not is_fixed(kind.__module__):
             self._attribute(path, thing, "__class__")
         slots = {name for cls in kind.__mro__ for name in _slots(cls)}
         if is_read_by_others:
             for name in slots:
-                self._attribute(path, thing, name)
+                self._slot(path, thing, name)
         else:
             self._slots.append((path, thing, slots))
 
@@ -319,12 +314,21 @@ def _objects_in(content: object) -> list[object]:
     return []
 
 
-def is_of_user(cls: type) -> bool:
-    """True if the user, or a library that is followed, defines a class."""
-    return not _is_fixed(cls.__module__)
+def _names_of(getter: object) -> set[str]:
+    """The names of the attributes that a getter of `operator` reads."""
+    return {part for name in getter.__reduce__()[1] for part in str(name).split(".")}
+
+
+def _slot_of(owner: object, name: str) -> tuple[object]:
+    try:
+        return (object.__getattribute__(owner, name),)
+    except AttributeError:
+        return (_EMPTY,)
 
 
 def _dict_of(thing: object) -> dict[str, object] | None:
+    if isinstance(thing, local):
+        return vars(thing)
     try:
         return cast("dict[str, object]", object.__getattribute__(thing, "__dict__"))
     except AttributeError:
@@ -346,33 +350,11 @@ def _own_names(names: Names) -> Iterator[str]:
 def _is_special(name: str, value: object) -> bool:
     """True for a method of a class that Python calls without a name in the code."""
     is_called = isinstance(value, FunctionType) or _leads(type(value)) is not None
-    return name.startswith("__") and (is_called or not _is_fixed(type(value).__module__))
+    return name.startswith("__") and (is_called or not is_fixed(type(value).__module__))
 
 
 def _leads(kind: type) -> tuple[str, ...] | None:
     return next((_DESCRIPTORS[cls] for cls in kind.__mro__ if cls in _DESCRIPTORS), None)
-
-
-def _is_fixed(module: str) -> bool:
-    """True if a module is Python's, ours, or of a library that is not followed."""
-    return _top(module) in _FIXED
-
-
-def _top(module: str) -> str:
-    return module.partition(".")[0]
-
-
-def _is_opaque(kind: type) -> bool:
-    """True for classes of Python and of libraries whose objects are compared by identity."""
-    top = _top(kind.__module__)
-    is_lock = top == "threading" and kind.__name__ != "local"
-    return is_lock or top in _LIBRARIES or top in _OPAQUE
-
-
-def _reads_state(cls: type) -> bool:
-    """True if a class is of a library, whose code may read any attribute of its objects."""
-    top = _top(cls.__module__)
-    return top in _FIXED and top not in _WITHOUT_STATE
 
 
 def _slots(cls: type) -> Iterator[str]:

@@ -12,7 +12,9 @@ import collections
 import dataclasses
 import enum
 import functools
+import operator
 import sys
+import threading
 import types
 import weakref
 from collections.abc import Callable, Iterator
@@ -186,6 +188,23 @@ def _item_method() -> Kind:
 def _replaced_method() -> Kind:
     held = _fresh(Plain)
     return Kind(held(1.0), lambda one: one.method(), _set(held, "method", lambda _: 2.0))
+
+
+def _slot_set_later() -> Kind:
+    held = Slotted.__new__(Slotted)
+    return Kind(held, lambda one: getattr(one, "rate", 1.0), _set(held, "rate", 2.0))
+
+
+def _thread_local() -> Kind:
+    held = threading.local()
+    held.rate = 1.0
+    return _attribute(held)
+
+
+def _attribute_getter() -> Kind:
+    held = Plain(1.0)
+    return Kind((held, operator.attrgetter("rate")), lambda pair: pair[1](pair[0]),
+                _set(held, "rate", 2.0))  # fmt: skip
 
 
 def _other_class() -> Kind:
@@ -387,7 +406,8 @@ KINDS: dict[str, Callable[[], Kind]] = {
     "replaced method": _replaced_method, "other class": _other_class, "other dict": _other_dict,
     "text": _named_by_text, "variable": _named_by_a_variable, "vars": _attributes_at_once,
     "missing": _missing, "fallback": _fallback, "descriptor": _descriptor, "partial": _partial,
-    "metaclass": _metaclass, "enum": _enum,
+    "metaclass": _metaclass, "enum": _enum, "slot set later": _slot_set_later,
+    "thread local": _thread_local, "attribute getter": _attribute_getter,
     "default": _default, "code": _code, "cell": _cell, "decorated": _decorated, "weak": _weak,
     "numpy": lambda: _numpy(lambda one: one.__setitem__(0, 2.0)),
     "reshaped": lambda: Kind(held := np.float32([1.0, 5.0]), lambda one: one.ravel()[0],
