@@ -66,7 +66,8 @@ def test_only_short_code_is_repeated_for_each_element() -> None:
     for is_scan in (False, True):
         assert runs(floats, add, c.apply(ops.EXP, one), is_scan=is_scan) == UNROLLED
         assert runs(doubles, mul, is_scan=is_scan) == UNROLLED
-        assert runs(floats, add, branch, is_scan=is_scan) == BLOCKS
+        assert runs(floats, add, branch, is_scan=is_scan) == UNROLLED
+        assert runs(floats, add, branch, branch, is_scan=is_scan) == BLOCKS
         assert runs(doubles, mul, c.apply(ops.EXP, two), is_scan=is_scan) == BLOCKS
         for is_built_in, way in ((True, BLOCKS), (False, SINGLE)):
             matrices = elements_of(MATRIX, 1)

@@ -21,17 +21,18 @@ UNROLLED, BLOCKS, SINGLE = "UnrolledRuns", "BlockRuns", "SingleRuns"
 _ADDITION = 1
 _FUNCTION = 6
 """Per component of a function of float, a division or a matrix product: several instructions."""
-_DOUBLE = 4
+_DOUBLE = 6
 """The factor for doubles."""
 _DOUBLE_FUNCTION = 100
 """A function of double, which the library computes."""
 _ACCESS = 2
 """An access to a buffer, besides one for each of its words."""
-_BRANCH = 30
-"""A branch or loop, which is never repeated: SwiftShader compiles it in exponential time."""
-_LIMIT = 24
-"""Elements and combinations are unrolled up to this cost together; a scan combines each twice.
-Functions up to this cost combine in blocks, of which there is more code than of single elements.
+_BRANCH = 20
+"""A branch or loop. Code with two is not unrolled: SwiftShader needs exponential time for it."""
+_UNROLLED_LIMIT = 40
+"""Elements and combinations are unrolled up to this cost together; a scan combines each twice."""
+_BLOCK_LIMIT = 24
+"""Functions up to this cost combine in blocks, of which there is more code than of single elements.
 Sums and other built-in operators always do: their rounding errors stay small."""
 
 _CHEAP = frozenset({
@@ -59,11 +60,11 @@ def runs_of(
         is_scan: True for scans, which combine each element with the one before and the total.
     """
     combination = _cost(combine.body)
-    if combination > _LIMIT and not is_built_in:
+    if combination > _BLOCK_LIMIT and not is_built_in:
         return SINGLE
     parts = [producer.body, *([f.body for f in epilogues] if is_scan else ())]
     element = sum(map(_cost, parts)) + combination * (2 if is_scan else 1)
-    return UNROLLED if element <= _LIMIT else BLOCKS
+    return UNROLLED if element <= _UNROLLED_LIMIT else BLOCKS
 
 
 def _cost(body: Block) -> int:
@@ -74,7 +75,7 @@ def _cost(body: Block) -> int:
     total = 0
     for part in _inlined(body):
         total += _own_cost(part)
-        if total > _LIMIT:
+        if total > _UNROLLED_LIMIT:
             break
     return total
 
