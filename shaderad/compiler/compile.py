@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shaderad.compiler.artifact import Code, Program, SlangDiagnostic, library_folder
-from shaderad.compiler.background import background
+from shaderad.compiler.background import Pending, background
 from shaderad.compiler.cache import Cache, default_cache, key_of
 from shaderad.compiler.child import (
     TIMEOUT_SECONDS,
@@ -102,17 +102,16 @@ def compile_program(
     return Code(code_format, reply["code"], diagnostics)
 
 
-def compile_programs(
+def begin_compilations(
     programs: Sequence[Program],
     code_format: str,
     target: str = "",
     *,
     before: Callable[[], object] | None = None,
-) -> list[Code]:
-    """As `compile_program`, in parallel; raises the error of the first program that has one."""
+) -> list[Pending[Code]]:
+    """As `compile_program`, in the background; the results are asked for one by one."""
     compiled = partial(compile_program, code_format=code_format, target=target, before=before)
-    codes = [background().begin(partial(compiled, one), one.name) for one in programs]
-    return [code.result() for code in codes]
+    return [background().begin(partial(compiled, one), one.name) for one in programs]
 
 
 def code_with_lines(program: Program, code_format: str) -> Code | None:

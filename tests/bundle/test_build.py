@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import shaderad as sad
 from shaderad.bundle.write import validators as judging
+from shaderad.compiler import compile as compiling
 from shaderad.compiler.cache import Cache
 from shaderad.compiler.validate import Judgement, Status
 from shaderad.lower.bindings import Mode
@@ -117,6 +120,51 @@ def test_steps_are_told_before_they_are_taken(source: Path) -> None:
     steps: list[str] = []
     sad.build(f"{source}:shuffle", source.parent / "out", targets="spirv,wgsl", tell=steps.append)
     assert steps == ["shuffle for spirv", "shuffle for wgsl"]
+
+
+TWO = """
+import shaderad as sad
+
+@sad.kernel
+def first(i: sad.Index, x: sad.In[int], y: sad.Out[int]):
+    y[i] = x[i] + 1
+
+@sad.kernel
+def second(i: sad.Index, x: sad.In[int], y: sad.Out[int]):
+    y[i] = x[i] + 2
+"""
+UNFIT = TWO.replace("y[i] = x[i] + 2", "wide = sad.double(x[i])\n    y[i] = int(wide)")
+"""The second kernel needs doubles, which WGSL does not have."""
+
+
+def test_programs_of_all_entries_compile_side_by_side(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "two.py").write_text(TWO, encoding="utf-8")
+    meeting, compiled = threading.Barrier(2, timeout=60.0), compiling.compile_program
+
+    def compile_when_met(*arguments: Any, **keywords: Any) -> Any:
+        meeting.wait()  # breaks if no other program is compiled meanwhile
+        return compiled(*arguments, **keywords)
+
+    monkeypatch.setattr(compiling, "compile_program", compile_when_met)
+    built = sad.build(tmp_path / "two.py", tmp_path / "out", targets="wgsl", validate=False)
+    assert [one.name for one in built.kernels] == ["first", "second"]
+
+
+def test_the_error_of_the_first_entry_is_raised(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "two.py").write_text(UNFIT, encoding="utf-8")
+    with pytest.raises(sad.CompileError, match="SR0711"):
+        sad.build(tmp_path / "two.py", tmp_path / "out", targets="wgsl", validate=False)
+
+    def refusing(*_arguments: Any, **_keywords: Any) -> Any:
+        raise sad.CompileError("SR0501", "a fault of the first")
+
+    monkeypatch.setattr(compiling, "compile_program", refusing)
+    with pytest.raises(sad.CompileError, match="a fault of the first"):
+        sad.build(tmp_path / "two.py", tmp_path / "out", targets="wgsl", validate=False)
 
 
 CROWDED = """

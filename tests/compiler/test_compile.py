@@ -16,7 +16,7 @@ from shaderad.compiler import compile as compiling
 from shaderad.compiler.artifact import Code, Program
 from shaderad.compiler.cache import Cache
 from shaderad.compiler.child import Child, ChildTimedOut, children
-from shaderad.compiler.compile import compile_program, compile_programs
+from shaderad.compiler.compile import begin_compilations, compile_program
 from shaderad.compiler.formats import FORMATS
 from shaderad.diagnostics import CompileError
 from shaderad.diagnostics.errors import MissingPackageError
@@ -246,12 +246,13 @@ def test_programs_are_compiled_side_by_side_in_order(
     monkeypatch.setattr(compiling, "default_cache", lambda: cache)
     monkeypatch.setattr(compiling, "library_folder", lambda: library)
     bodies = [program(f"cos(v) + {number}.0") for number in range(21, 27)]
-    codes = compile_programs(bodies, "wgsl")
+    codes = begin_compilations(bodies, "wgsl")
     for number, code in zip(range(21, 27), codes, strict=True):
-        assert f"{number}.0f".encode() in code.content
-    broken = program("no_such_name")
+        assert f"{number}.0f".encode() in code.result().content
+    *sound, broken = begin_compilations([*bodies, program("no_such_name")], "wgsl")
+    assert all(code.result().content for code in sound)
     with pytest.raises(CompileError) as caught:
-        compile_programs([*bodies, broken], "wgsl")
+        broken.result()
     assert caught.value.code == "SR0501"
 
 

@@ -21,7 +21,7 @@ import pytest
 
 from shaderad.compiler.artifact import Code, Program
 from shaderad.compiler.child import PROCESSES
-from shaderad.compiler.compile import compile_programs
+from shaderad.compiler.compile import begin_compilations
 from shaderad.compiler.validate import Judgement, Status, validate
 from shaderad.device.devices import Device
 from shaderad.runtime import Capabilities
@@ -135,7 +135,7 @@ def compiled(api: str, every: int = 1) -> Compiled:
         CompileError: Slang refuses one.
     """
     programs = programs_of(api)[::every]
-    codes = compile_programs(programs, FORMAT_BY_API[api])
+    codes = [code.result() for code in begin_compilations(programs, FORMAT_BY_API[api])]
     judge = _cuda_judgements if api == "cuda" else _judgements
     return Compiled(api, programs, judge(programs, codes))
 

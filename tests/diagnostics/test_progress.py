@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from shaderad.compiler.background import Background
 from shaderad.diagnostics import progress
 from shaderad.diagnostics.progress import Work, at_stage
 
@@ -69,6 +70,39 @@ def test_the_line_names_kernel_stage_and_seconds_and_disappears(terminal: Termin
         until(lambda: "`shade_bwd` (naga)" in terminal.line)
     assert terminal.line == ""
     assert not progress.TERMINAL.locked()
+
+
+def test_a_wait_for_another_thread_shows_what_that_thread_does(terminal: Terminal) -> None:
+    is_seen = [threading.Event() for _ in range(3)]
+
+    def compiles() -> int:
+        is_seen[0].wait(20.0)
+        with Work("shade_bwd", "Slang"):
+            is_seen[1].wait(20.0)
+        with Work("shade_bwd", "naga"):
+            at_stage("driver")
+            is_seen[2].wait(20.0)
+        return 7
+
+    background = Background(1)
+    with Work("graph", "planning"):
+        pending = background.begin(compiles, "shade_bwd")
+        result: list[int] = []
+        watcher = threading.Thread(target=lambda: _let_on(terminal, is_seen))
+        watcher.start()
+        until(lambda: "`graph` (planning)" in terminal.line)
+        result.append(pending.result())
+        until(lambda: "`graph` (planning)" in terminal.line)
+        watcher.join()
+    assert result == [7]
+    assert terminal.line == ""
+
+
+def _let_on(terminal: Terminal, is_seen: list[threading.Event]) -> None:
+    """Lets work go on once the terminal shows what it does."""
+    for event, stage in zip(is_seen, ("waiting", "Slang", "driver"), strict=True):
+        until(lambda stage=stage: f"`shade_bwd` ({stage})" in terminal.line)
+        event.set()
 
 
 def test_what_is_quick_is_not_mentioned(

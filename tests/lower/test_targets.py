@@ -157,7 +157,7 @@ def chosen(function: KernelFunction) -> ChosenKernel:
 def test_compilers_and_validators_take_both_modes(
     kernel: KernelFunction, target: str, validators: Validators
 ) -> None:
-    programs = build_kernel(chosen(kernel), PROFILES[target], "raise")
+    programs = build_kernel(chosen(kernel), PROFILES[target], "raise").finished()
     assert not programs.refusals
     validators.ask(programs.entry_points, target, NO_SPAN)
     validators.answers()  # it raises where one refuses
@@ -167,7 +167,8 @@ def test_compilers_and_validators_take_both_modes(
 def test_a_target_has_double_or_says_that_it_has_not(target: str, validators: Validators) -> None:
     kernel, profile = chosen(doubles), PROFILES[target]
     if profile.has_double:
-        validators.ask(build_kernel(kernel, profile, "raise").entry_points, target, NO_SPAN)
+        built = build_kernel(kernel, profile, "raise").finished()
+        validators.ask(built.entry_points, target, NO_SPAN)
         assert validators.answers()
         return
     with pytest.raises(sad.CompileError, match=f"`{target}` does not have") as raised:

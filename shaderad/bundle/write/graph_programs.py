@@ -8,14 +8,14 @@ from itertools import compress
 from shaderad.bundle.format.plan_names import plan_name, result_names
 from shaderad.bundle.write.graph_entries import TracedGraph
 from shaderad.bundle.write.programs import (
+    BegunPrograms,
     BuiltPrograms,
     Compile,
     ModePlan,
-    TargetPrograms,
     build_modes,
     nothing_to_differentiate,
 )
-from shaderad.compiler.compile import compile_programs
+from shaderad.compiler.compile import begin_compilations
 from shaderad.device.stages import Choice
 from shaderad.execute.kernel_steps import StagedPasses
 from shaderad.execute.plan_to_schedule import lowered_passes, schedule
@@ -35,13 +35,13 @@ def build_graph(
     bounds: str,
     *,
     with_forward: bool = False,
-    compile_with: Compile = compile_programs,
-) -> TargetPrograms:
-    """Plans, lowers and compiles the modes of `graph`.
+    compile_with: Compile = begin_compilations,
+) -> BegunPrograms:
+    """Plans and lowers the modes of `graph`, and starts to compile them.
 
     Raises:
         LanguageError: The primal is not valid.
-        CompileError: SR0501 to SR0507, SR0711, if the target lacks what the graph uses.
+        CompileError: SR0507, SR0711, the target lacks what the graph uses.
     """
     programs = _GraphPrograms(graph.name, profile, bounds)
     primal = graph.variant.graph
@@ -73,7 +73,7 @@ def build_graph(
         ),
         with_forward=with_forward,
     )
-    return programs.compiled(by_mode, refusals, compile_with)
+    return programs.begun(by_mode, refusals, compile_with)
 
 
 def _float_flags(values: Sequence[Value]) -> tuple[bool, ...]:

@@ -14,7 +14,8 @@ from shaderad.bundle.format.plan_names import plan_name
 from shaderad.bundle.write.command_options import kernel_inputs
 from shaderad.bundle.write.graph_entries import TracedGraph
 from shaderad.compiler.artifact import Code, Program
-from shaderad.compiler.compile import compile_programs
+from shaderad.compiler.background import Pending
+from shaderad.compiler.compile import begin_compilations
 from shaderad.device.stages import Choice, KernelFacts
 from shaderad.diagnostics import DerivativeError, Span, error
 from shaderad.execute.kept_schedules import LaunchForm, launch_plan
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
     from shaderad.execute.planned_kernels import PlannedKernel
     from shaderad.execute.schedule import Schedule
 
-Compile = Callable[[Sequence[Program], str, str], list[Code]]
-"""`compiler.compile.compile_programs`, with the hooks of a build."""
+Compile = Callable[[Sequence[Program], str, str], list[Pending[Code]]]
+"""`compiler.compile.begin_compilations`, with the hooks of a build."""
 
 Source = tuple[Kernel, Variant]
 """The kernel and variant that an entry point was lowered from."""
@@ -113,6 +114,35 @@ class TargetPrograms:
 
 
 @dataclass(frozen=True, slots=True)
+class BegunPrograms:
+    """One kernel or graph for one target, while its programs compile."""
+
+    entry: str
+    lowered: Sequence[Lowered]
+    origins: Sequence[tuple[str, Source | None]]
+    """The kernel that reports name, and the source, of each program."""
+    codes: Sequence[Pending[Code]]
+    """The code of each program, then that of `functions`."""
+    by_mode: Mapping[Mode, ModePlan]
+    refusals: Mapping[Mode, Refusal]
+    functions: Program | None
+
+    def finished(self) -> TargetPrograms:
+        """Waits for the compiler.
+
+        Raises:
+            CompileError: The error of the first program that has one.
+        """
+        codes = [code.result() for code in self.codes]
+        points: list[EntryPoint] = []
+        stems: list[str] = []
+        for each, code, origin in zip(self.lowered, codes, self.origins, strict=False):
+            stems.append(stem_of(self.entry, each.program, stems))
+            points.append(EntryPoint(each, code, stems[-1], *origin))
+        return TargetPrograms(tuple(points), self.by_mode, self.refusals, self.functions)
+
+
+@dataclass(frozen=True, slots=True)
 class EntryBuild(Generic[Chosen]):
     """One kernel or graph, compiled for every target."""
 
@@ -183,26 +213,23 @@ class BuiltPrograms:
             choice = replace(choice, bounds=self._bounds)
         return variant_for(choice, self._profile)
 
-    def compiled(
+    def begun(
         self,
         by_mode: Mapping[Mode, ModePlan],
         refusals: Mapping[Mode, Refusal],
         compile_with: Compile,
         functions: Program | None = None,
-    ) -> TargetPrograms:
-        """The programs of the modes that were built, and the module `functions`."""
+    ) -> BegunPrograms:
+        """Starts to compile the programs of the modes, and the module `functions`."""
         # Programs that only a refused mode added are left out.
         count = max(len(plan.schedule.programs) for plan in by_mode.values())
         lowered = self.lowered[:count]
         programs = [each.program for each in lowered]
         extra = [] if functions is None else [functions]
         codes = compile_with([*programs, *extra], self._profile.format, self._profile.name)
-        points: list[EntryPoint] = []
-        stems: list[str] = []
-        for each, code, origin in zip(lowered, codes, self._origins, strict=False):
-            stems.append(stem_of(self._entry, each.program, stems))
-            points.append(EntryPoint(each, code, stems[-1], *origin))
-        return TargetPrograms(tuple(points), by_mode, refusals, functions)
+        return BegunPrograms(
+            self._entry, lowered, self._origins, codes, by_mode, refusals, functions
+        )
 
 
 def build_kernel(
@@ -211,13 +238,13 @@ def build_kernel(
     bounds: str,
     *,
     with_forward: bool = False,
-    compile_with: Compile = compile_programs,
-) -> TargetPrograms:
-    """Lowers and compiles the modes of a kernel.
+    compile_with: Compile = begin_compilations,
+) -> BegunPrograms:
+    """Lowers the modes of a kernel, and starts to compile them.
 
     Raises:
         LanguageError: The primal is not valid.
-        CompileError: SR0501 to SR0506, or SR0711 if the target lacks what the kernel uses.
+        CompileError: SR0711, the target lacks what the kernel uses.
     """
     kernel = chosen.kernel
     check_double(kernel, profile)
@@ -252,7 +279,7 @@ def build_kernel(
     )
     variant = programs.variant(kernel, primal)
     functions = lower_importable(kernel, variant) if chosen.wanted else None
-    return programs.compiled(by_mode, refusals, compile_with, functions)
+    return programs.begun(by_mode, refusals, compile_with, functions)
 
 
 def build_modes(

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic
 
 from shaderad.bundle.format.description import FILE, SCHEMA_FILE
 from shaderad.bundle.write.folder import write_folder
@@ -20,6 +20,7 @@ from shaderad.bundle.write.manifest import manifest_bytes, manifest_of
 from shaderad.bundle.write.plans import FileNames
 from shaderad.bundle.write.programs import (
     AnyBuild,
+    BegunPrograms,
     Chosen,
     ChosenKernel,
     EntryBuild,
@@ -32,10 +33,10 @@ from shaderad.bundle.write.programs import (
 )
 from shaderad.bundle.write.validators import Validators, verdicts_of
 from shaderad.compiler.artifact import Program, library_folder
-from shaderad.compiler.compile import compile_programs
+from shaderad.compiler.compile import begin_compilations
 from shaderad.compiler.formats import FORMATS
 from shaderad.compiler.validate import Judgement
-from shaderad.diagnostics import Span, error
+from shaderad.diagnostics import Error, Span, error
 from shaderad.diagnostics.notebook import preformatted
 from shaderad.lower.bindings import Mode
 from shaderad.lower.targets import PROFILES, Profile
@@ -101,8 +102,9 @@ def build_entries(
     """Builds `kernels` and `graphs`, whose names differ, into `folder`."""
     validators = Validators(p.format for p in options.profiles if options.validates)
     try:
-        kernel_builds = tuple(_built(k, build_kernel, validators, options) for k in kernels)
-        graph_builds = _built_graphs(graphs, validators, options)
+        begun_kernels, begun_graphs = _begun(kernels, graphs, validators, options)
+        kernel_builds = tuple(_built(one, validators, options) for one in begun_kernels)
+        graph_builds = tuple(_built(one, validators, options) for one in begun_graphs)
         judgements = validators.answers()
     finally:
         validators.close()
@@ -139,40 +141,75 @@ def _verified(
     return verified(contents, builds, options.tell)
 
 
-def _built_graphs(
-    graphs: Sequence[TracedGraph], validators: Validators, options: Options
-) -> tuple[GraphBuild, ...]:
-    if not graphs:
-        return ()
-    from shaderad.bundle.write.graph_programs import build_graph
+@dataclass(frozen=True, slots=True)
+class _Begun(Generic[Chosen]):
+    """One kernel or graph while its programs compile."""
 
-    return tuple(_built(graph, build_graph, validators, options) for graph in graphs)
+    source: Chosen
+    by_target: Mapping[str, BegunPrograms]
 
 
-def _built(
-    source: Chosen,
-    build: Callable[..., TargetPrograms],
+def _begun(
+    kernels: Sequence[ChosenKernel],
+    graphs: Sequence[TracedGraph],
     validators: Validators,
     options: Options,
-) -> EntryBuild[Chosen]:
-    """`source`, compiled for every target; validators read one target while the next compiles."""
-    compile_with = partial(compile_programs, before=validators.compilation_starts)
-    by_target: dict[str, TargetPrograms] = {}
+) -> tuple[list[_Begun[ChosenKernel]], list[_Begun[TracedGraph]]]:
+    """All entries for all targets, lowered; their programs compile at the same time.
+
+    Raises:
+        Error: An entry cannot be lowered, and no program before it has an error.
+    """
+    begun_kernels: list[_Begun[ChosenKernel]] = []
+    begun_graphs: list[_Begun[TracedGraph]] = []
+    try:
+        for kernel in kernels:
+            begun_kernel = _lowered(kernel, build_kernel, validators, options)
+            begun_kernels.append(begun_kernel)
+        if graphs:
+            from shaderad.bundle.write.graph_programs import build_graph
+
+            for graph in graphs:
+                begun_graph = _lowered(graph, build_graph, validators, options)
+                begun_graphs.append(begun_graph)
+    except Error:
+        for begun in (*begun_kernels, *begun_graphs):
+            for programs in begun.by_target.values():
+                programs.finished()
+        raise
+    return begun_kernels, begun_graphs
+
+
+def _lowered(
+    source: Chosen,
+    build: Callable[..., BegunPrograms],
+    validators: Validators,
+    options: Options,
+) -> _Begun[Chosen]:
+    compile_with = partial(begin_compilations, before=validators.compilation_starts)
+    by_target: dict[str, BegunPrograms] = {}
     for profile in options.profiles:
         options.tell(f"{source.name} for {profile.name}")
-        programs = build(
+        by_target[profile.name] = build(
             source,
             profile,
             options.bounds,
             with_forward=options.with_forward,
             compile_with=compile_with,
         )
-        refusal = programs.refusals.get(Mode.BACKWARD)
+    return _Begun(source, by_target)
+
+
+def _built(begun: _Begun[Chosen], validators: Validators, options: Options) -> EntryBuild[Chosen]:
+    """An entry, compiled for every target; validators read one while others compile."""
+    source, by_target = begun.source, dict[str, TargetPrograms]()
+    for target, programs in begun.by_target.items():
+        by_target[target] = built = programs.finished()
+        refusal = built.refusals.get(Mode.BACKWARD)
         if refusal is not None and options.requires_backward:
             raise _without_backward(source.name, source.span, refusal)
         if options.validates:
-            validators.ask(programs.entry_points, profile.name, source.span)
-        by_target[profile.name] = programs
+            validators.ask(built.entry_points, target, source.span)
     return EntryBuild(source, options.bounds, by_target)
 
 
