@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,7 +48,7 @@ class FakeBuffer:
     native: np.ndarray = field(default_factory=lambda: np.zeros(0, np.uint8))
 
 
-@dataclass
+@dataclass(eq=False)
 class FakePipeline:
     program: Program
     native: Any = None
@@ -121,6 +121,9 @@ class FakeRuntime:
         return FakePipeline(program)
 
     def begin(self, program: Program) -> None:
+        pass
+
+    def warm_up(self, pipelines: Iterable[FakePipeline]) -> None:
         pass
 
     def dispatch(

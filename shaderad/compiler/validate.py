@@ -253,8 +253,7 @@ def vet(
     """
     cache = cache or default_cache()
     request = {**_question(code, entry), "layout": asdict(layout), **_identity(device)}
-    content = msgspec.msgpack.encode(request)
-    key = key_of("verdict", device.version, own_sources.digest_of(own_sources.VETTING), content)
+    key = _key_of(request, device)
     stored = cache.load(key, Verdict)
     if stored is not None:
         return stored
@@ -263,6 +262,28 @@ def vet(
     if verdict.is_final:
         cache.store(key, verdict)
     return verdict
+
+
+def run_ahead(code: Code, entry: str, device: VettingDevice, layout: PipelineLayout) -> None:
+    """Lets the driver compile accepted code in the child process, into the driver's own cache.
+
+    Some drivers compile when a pipeline first runs. This is done once for each code on a machine;
+    whatever goes wrong is left to the host's own first run.
+    """
+    cache = default_cache()
+    question = {**_question(code, entry), "layout": asdict(layout), **_identity(device)}
+    request = {**question, "kind": "run"}
+    key = _key_of(request, device)
+    if cache.get(key) is not None:
+        return
+    with Work(entry, "driver"), contextlib.suppress(ChildDied, ChildTimedOut, ChildUnavailable):
+        if not vetter().request(request, TIMEOUT_SECONDS):
+            cache.put(key, b"")
+
+
+def _key_of(request: dict[str, Any], device: VettingDevice) -> str:
+    ours = own_sources.digest_of(own_sources.VETTING)
+    return key_of("vetting", device.version, ours, msgspec.msgpack.encode(request))
 
 
 def prepare_to_vet(device: VettingDevice) -> None:

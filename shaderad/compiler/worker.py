@@ -89,6 +89,10 @@ def _vet(request: Message, at_stage: AtStage) -> Message:
     return _vetting(at_stage).vet(request, at_stage)
 
 
+def _run(request: Message, at_stage: AtStage) -> Message:
+    return _vetting(at_stage).run(request, at_stage)
+
+
 def _open(request: Message, at_stage: AtStage) -> Message:
     _vetting(at_stage).open_for_vetting(request)
     return {}
@@ -183,7 +187,7 @@ def serve(answers: Mapping[str, Callable[[Message, AtStage], Message]]) -> None:
 def main() -> None:
     slang = _Slang()
     compiling = {"compile": slang.compile, "library": slang.library}
-    serve({**compiling, "vet": _vet, "open": _open, "ping": _ping})
+    serve({**compiling, "vet": _vet, "run": _run, "open": _open, "ping": _ping})
 
 
 if __name__ == "__main__":

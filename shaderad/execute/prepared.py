@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from shaderad.execute.schedule import Block, Instruction, Schedule
     from shaderad.ir.sizes import Size
     from shaderad.lower.bindings import Lowered
-    from shaderad.runtime import DeviceBuffer, Ranges
+    from shaderad.runtime import DeviceBuffer, Pipeline, Ranges
 
 Shape = tuple[int, ...]
 Place = tuple["DeviceBuffer", int]
@@ -170,6 +170,8 @@ class _Preparation:
         self._early_room = EARLY_BYTES
         self._is_repeated = False
         """True if what is added is recorded again and again."""
+        self._pipelines: dict[Pipeline, None] = {}
+        """The pipelines that the commands dispatch."""
         self._may_report = False
         self._may_print = False
         self._own_buffers: list[DeviceBuffer] = []
@@ -193,6 +195,8 @@ class _Preparation:
         ]
         commands = [command.placed(layout.numbers) for command in (*self._early, *self._commands)]
         count = sum(isinstance(command, Dispatch) for command in commands)
+        # Only programs that run at these sizes are worth the time of the driver.
+        self._device.runtime.warm_up(self._pipelines)
         return Prepared(self._device, commands, layout.kept_bytes, layout.scratch_bytes,
                         self._own_buffers[::-1], outputs, count, self._may_report,
                         self._may_print, self._frame.peak_live_bytes)  # fmt: skip
@@ -320,6 +324,7 @@ class _Preparation:
         words = self._words(one, stage.lowered)
         late = (*self._launch_number(stage.lowered), *_uniform_words(one.words))
         pipeline = stage.pipeline
+        self._pipelines[pipeline] = None
         self._device.runtime.check_dispatch(pipeline, number_by_slot, words, rows)
         numbers = tuple(number_by_slot[slot] for slot in pipeline.storage_slots)
         self._commands.append(Dispatch(pipeline, numbers, words, rows, late, shifted, ranges))

@@ -10,7 +10,7 @@ refused before they are recorded.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Container, Generator, Mapping, Sequence
+from collections.abc import Callable, Container, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from itertools import accumulate
@@ -189,6 +189,10 @@ class Runtime(TextureStore):
     @abstractmethod
     def make_pipeline(self, program: Program, code: Code, serial: int) -> Pipeline:
         """Creates the pipeline of a checked program, with this number."""
+
+    def warm_up(self, pipelines: Iterable[Pipeline]) -> None:
+        """Lets drivers that compile at the first dispatch compile several programs side by side."""
+        del pipelines
 
     @contextmanager
     def first_runs(self) -> Generator[None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, cast
 
 import wgpu
@@ -17,7 +18,13 @@ from shaderad.compiler.validate import PipelineLayout
 ffi, lib, native_api = cast("Any", _ffi), cast("Any", _lib), cast("Any", wgpu_native)
 
 
-def create_pipeline(device: Any, code: Code, entry: str, layout: PipelineLayout) -> tuple[Any, Any]:
+def create_pipeline(
+    device: Any,
+    code: Code,
+    entry: str,
+    layout: PipelineLayout,
+    driver_begins: Callable[[], None] = lambda: None,
+) -> tuple[Any, Any]:
     """The pipeline of an entry point, and the layout of its bind group.
 
     Raises:
@@ -32,6 +39,7 @@ def create_pipeline(device: Any, code: Code, entry: str, layout: PipelineLayout)
         bind_group_layouts=[*before, own], immediate_size=layout.immediate_bytes
     )
     module = create_module(device, code)
+    driver_begins()
     native = device.create_compute_pipeline(
         layout=whole, compute={"module": module, "entry_point": entry}
     )

@@ -10,14 +10,15 @@ submissions); no buffer is smaller than 16 bytes.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 import wgpu
 
 from shaderad.compiler.artifact import Binding, Code, Program, TextureView
-from shaderad.compiler.validate import VettingDevice
+from shaderad.compiler.background import background
+from shaderad.compiler.validate import VettingDevice, run_ahead
 from shaderad.diagnostics.progress import Work
 from shaderad.runtime import wgpu_adapters, wgpu_pipelines, wgpu_textures
 from shaderad.runtime.base import (
@@ -39,6 +40,7 @@ from shaderad.runtime.capabilities import (
 from shaderad.runtime.guard import guarded
 from shaderad.runtime.idle_buffers import DeviceBuffer
 from shaderad.runtime.naga import layout_of
+from shaderad.runtime.process import let_through
 from shaderad.runtime.routes import Route, choose_code
 from shaderad.runtime.texture_store import Bound
 from shaderad.runtime.textures import (
@@ -73,15 +75,23 @@ def wrap_device(device: Any, limits: Mapping[str, Any]) -> WgpuRuntime:
 class WgpuPipeline(Pipeline):
     """A compute pipeline and its bind group layout."""
 
-    __slots__ = ("layout", "page_bytes")
+    __slots__ = ("layout", "page_bytes", "run_ahead")
 
     def __init__(
-        self, program: Program, native: Any, serial: int, layout: Any, page_bytes: int
+        self,
+        program: Program,
+        native: Any,
+        serial: int,
+        layout: Any,
+        page_bytes: int,
+        run_ahead: Callable[[], None],
     ) -> None:
         super().__init__(program, native, serial)
         self.layout = layout
         self.page_bytes = page_bytes
         """Bytes that the words of a dispatch take from the page; 0 where they are immediates."""
+        self.run_ahead: Callable[[], None] | None = run_ahead
+        """Runs the program in the child process; `None` once that was done or is of no use."""
 
 
 class _Recording:
@@ -248,7 +258,20 @@ class WgpuRuntime(Runtime):
                 self.native, code, program.name, layout
             )
         page_bytes = -(-layout.words_bytes // self._alignment) * self._alignment
-        return WgpuPipeline(program, native, serial, group_layout, page_bytes)
+        ahead = functools.partial(run_ahead, code, program.name, self._vetting, layout)
+        return WgpuPipeline(program, native, serial, group_layout, page_bytes, ahead)
+
+    def warm_up(self, pipelines: Iterable[Pipeline]) -> None:
+        fresh = [one for one in pipelines if isinstance(one, WgpuPipeline) and one.run_ahead]
+        runs = [one.run_ahead for one in fresh if one.run_ahead is not None]
+        if len(runs) > 1:  # one compiles in the host as fast as in a child process
+            names = [one.program.name for one in fresh]
+            begun = [background().begin(*pair) for pair in zip(runs, names, strict=True)]
+            with let_through():
+                for run in begun:
+                    run.result()
+        for one in fresh:
+            one.run_ahead = None
 
     def record_dispatch(
         self,

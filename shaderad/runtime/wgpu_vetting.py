@@ -36,7 +36,7 @@ def vet(request: dict[str, Any], at_stage: AtStage = lambda stage: None) -> dict
 
     Args:
         request: The code and the device; without an adapter, the best device. With a layout, the
-            pipeline has it and is run without threads.
+            pipeline has it.
         at_stage: Called with ``"rewriting"``, ``"device"``, ``"naga"`` and ``"driver"`` as each
             begins its work.
 
@@ -89,9 +89,7 @@ def _refusal(
             compute = {"module": module, "entry_point": entry}
             device.create_compute_pipeline(layout="auto", compute=compute)
         else:
-            pipeline, group_layout = create_pipeline(device, code, entry, layout)
-            at_stage("driver")
-            _run_without_threads(device, pipeline, group_layout, layout)
+            create_pipeline(device, code, entry, layout, lambda: at_stage("driver"))
     except _FAILURES as refusal:
         if is_out_of_memory(refusal):
             raise MemoryError(str(refusal)) from None
@@ -99,22 +97,24 @@ def _refusal(
     return ""
 
 
-def _run_without_threads(
+def run(request: dict[str, Any], at_stage: AtStage) -> dict[str, Any]:
+    """Runs accepted code without threads, as some drivers compile when a pipeline first runs.
+
+    Raises:
+        Exception: wgpu or the driver refuses.
+    """
+    at_stage("device")
+    device, layout = open_for_vetting(request), msgspec.convert(request["layout"], PipelineLayout)
+    at_stage("driver")
+    code = Code(request["format"], request["content"])
+    pipeline, group_layout = create_pipeline(device, code, request["entry"], layout)
+    _dispatch_nothing(device, pipeline, group_layout, layout)
+    return {}
+
+
+def _dispatch_nothing(
     device: Any, pipeline: Any, group_layout: Any, layout: PipelineLayout
 ) -> None:
-    """Dispatches no workgroup, as some drivers compile when a pipeline first runs.
-
-    Such a driver fails here, not in the host, and later finds the result in its own cache.
-    """
-    try:
-        dispatch_nothing(device, pipeline, group_layout, layout)
-    except wgpu.GPUValidationError as failure:
-        # If the device is there, what is bound here is at fault, not the code.
-        if is_loss(str(failure)):
-            raise
-
-
-def dispatch_nothing(device: Any, pipeline: Any, group_layout: Any, layout: PipelineLayout) -> None:
     """Runs a pipeline without threads, over small resources."""
     encoder = device.create_command_encoder()
     compute = encoder.begin_compute_pass()

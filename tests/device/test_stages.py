@@ -145,3 +145,24 @@ def test_the_error_of_the_first_program_is_raised_and_the_next_call_compiles_aga
     monkeypatch.setattr(runtime, "compiled", compiled)
     wanted = np.exp([0.0, 1.0, 2.0, 3.0]).reshape(2, 2).sum(1)
     np.testing.assert_allclose(again(x).numpy(), wanted, rtol=1e-6)
+
+
+def test_several_programs_that_have_not_run_yet_run_ahead_once(
+    device: sad.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if device.capabilities.runtime != "wgpu":
+        pytest.skip("slangpy's own compiler makes its pipelines")
+    from shaderad.runtime import wgpu_runtime
+
+    ahead: list[str] = []
+    monkeypatch.setattr(wgpu_runtime, "run_ahead", lambda _, entry, *__: ahead.append(entry))
+    # No other test has these programs, whose pipelines the device keeps.
+    several = sad.graph(
+        lambda x: sad.sum(sad.reshape(sad.cosh(x), (2, 2)), axis=1) * sad.min(x + 2.0)
+    )
+    x = sad.array([0.0, 1.0, 2.0, 3.0], device=device)
+    wanted = np.cosh([0.0, 1.0, 2.0, 3.0]).reshape(2, 2).sum(1) * 2.0
+    for _ in range(2):
+        np.testing.assert_allclose(several(x).numpy(), wanted, rtol=1e-6)
+    assert len(ahead) > 1
+    assert len(ahead) == len(set(ahead))

@@ -23,7 +23,8 @@ from shaderad.compiler.compile import compile_program
 from shaderad.compiler.spirv import words_of
 from shaderad.compiler.validate import PipelineLayout, Verdict, VettingDevice, vet
 from shaderad.runtime import wgpu_vetting
-from shaderad.runtime.naga import READABLE_BY_NAGA
+from shaderad.runtime.naga import IMMEDIATES_LIMIT, READABLE_BY_NAGA
+from shaderad.runtime.naga import layout_of as declared
 from shaderad.runtime.spirv import RewrittenCode, readable_spirv
 from shaderad.runtime.wgpu_pipelines import create_module, create_pipeline
 from tests.runtime.programs import SCALE_AND_ADD
@@ -124,34 +125,18 @@ def test_a_device_that_is_not_there_is_no_verdict_on_the_code(
 
 
 @pytest.mark.gpu
-def test_every_kind_of_resource_is_bound_where_a_pipeline_runs_without_threads(
-    device: VettingDevice, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A resource that does not fit is no fault of the code, so it would be passed over."""
-    from shaderad.runtime.naga import layout_of as declared
-
-    faults: list[str] = []
-    dispatch = wgpu_vetting.dispatch_nothing
-
-    def noted(*args: Any) -> None:
-        try:
-            dispatch(*args)
-        except Exception as failure:
-            faults.append(str(failure))
-
-    monkeypatch.setattr(wgpu_vetting, "dispatch_nothing", noted)
+def test_every_kind_of_resource_is_bound_where_a_pipeline_runs_ahead(device: VettingDevice) -> None:
     programs = [SCALE_AND_ADD, sampling("2d", space=2), loading("planes")]
     for program in [*programs, *map(sampling, ("1d", "3d", "cube"))]:
         compiled = compile_program(program, "spirv")
         for limit in (0, 128):
-            roomy = replace(device, limits={"max-immediate-size": limit})
-            layout = declared(program, "spirv", roomy)
+            layout = declared(program, "spirv", replace(device, limits={IMMEDIATES_LIMIT: limit}))
             features = ["immediates"] if layout.immediate_bytes else []
             request = request_of(compiled, program.name, device, features)
-            limits = {"max-immediate-size": limit} if features else {}
-            reply = wgpu_vetting.vet(request | {"layout": asdict(layout), "limits": limits})
-            assert reply.keys() == {"content"}
-    assert faults == []
+            limits = {IMMEDIATES_LIMIT: limit} if features else {}
+            request |= {"layout": asdict(layout), "limits": limits}
+            content = wgpu_vetting.vet(request)["content"]
+            assert wgpu_vetting.run(request | {"content": content}, lambda stage: None) == {}
 
 
 def request_of(
@@ -238,6 +223,29 @@ def test_a_changed_rewriter_misses_the_cache(
             file.write("# changed")
         vet(code, "main", device, NOTHING, cache=cache)
         assert answering.request_count == number
+
+
+def test_a_program_runs_ahead_once_on_a_machine(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked: list[str] = []
+    answers = iter([ChildDied("signal SIGSEGV", ""), {"failure": "no device"}, {}])
+
+    class Running:
+        def request(self, message: dict[str, Any], timeout: float) -> dict[str, Any]:
+            assert timeout > 0
+            asked.append(message["kind"])
+            answer = next(answers)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+    monkeypatch.setattr(validators, "vetter", Running)
+    monkeypatch.setattr(validators, "default_cache", lambda: Cache(tmp_path))
+    device = VettingDevice("adapter", "vulkan", "driver 1", (), {}, "0.32")
+    for count in (1, 2, 3, 3):
+        validators.run_ahead(Code("spirv", b"words"), "main", device, NOTHING)
+        assert asked == ["run"] * count
 
 
 def test_the_key_has_every_file_whose_functions_a_verdict_depends_on() -> None:
