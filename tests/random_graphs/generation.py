@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+import shaderad as sad
 from shaderad.ir import arrays, nodes, ops, sizes
 from shaderad.ir.arrays import ArrayType, Graph, Value
 from shaderad.ir.sizes import Shape, Size
@@ -374,6 +375,79 @@ def looped(maker: Maker, x: Value) -> Value:
     return maker.pick((last, states))
 
 
+def unused_carry(maker: Maker, x: Value) -> Value:
+    """A loop with a part that overflows, and whose last value nobody uses.
+
+    The part may move what is used, before it overflows.
+    """
+    count, is_read = maker.pick((3, 5)), bool(maker.whole(0, 2))
+    k, carry, growing = Value(ArrayType(INT, ())), Value(x.type), Value(x.type)
+    turned = b.reverse(growing) if x.shape and maker.whole(0, 2) else growing
+    grown = b.applied(ops.EXP, b.applied(ops.MUL, turned, b.full(x.shape, c.number(FLOAT, 50.0))))
+    is_last = b.broadcast(b.applied(ops.EQ, k, b.full((), c.whole(count - 1))), x.shape, ())
+    kept = b.where(is_last, grown, growing) if is_read else grown
+    moved = b.applied(ops.ADD, carry, growing if is_read else carry)
+    start = b.applied(ops.ADD, b.applied(ops.SIN, x), b.full(x.shape, c.number(FLOAT, 2.0)))
+    node = arrays.Loop(
+        operands=(maker.alike(x), start),
+        body=Graph((k, carry, growing), (b.applied(ops.SIN, moved), kept)),
+        count=count, carry_count=2, constant_count=0,
+        is_reversed=False, checkpoint=maker.pick(("all", "sqrt")),
+    )  # fmt: skip
+    return node.results[0]
+
+
+@sad.kernel
+def with_unused_results(
+    i: sad.Index,
+    x: sad.In[float],
+    y: sad.Out[float],
+    overflowing: sad.Out[float],
+    total: sad.Add[float],
+):
+    """Nobody uses the results that overflow."""
+    used, grown = x[i], x[i] * x[i] + 2.0
+    for _ in range(12):
+        used, grown = sad.sin(used + 0.5), grown * grown
+    y[i] = used
+    overflowing[i] = grown
+    total[0] += grown
+
+
+def unused_results(_: Maker, x: Value) -> Value:
+    count = sizes.product(x.shape)
+    flat = ArrayType(FLOAT, (count,))
+    written = (("y", flat), ("overflowing", flat), ("total", ArrayType(FLOAT, (1,))))
+    node = arrays.KernelCall(
+        operands=(b.reshape(x, (count,)),), kernel=with_unused_results.specialise({}),
+        dim=(count,), names=("x",), written=written, bounds="raise",
+    )  # fmt: skip
+    return b.reshape(node.results[0], x.shape)
+
+
+def masked(maker: Maker, x: Value) -> Value:
+    """Infinities and NaN on the side of a `where` that is not used."""
+    if not x.shape:
+        return x
+    position = numbers(x.shape, maker.axis(x), 3, 0)
+    is_used = b.applied(ops.GT, position, b.full(x.shape, c.whole(0)))
+    divided = b.applied(ops.DIV, x, converted(position, FLOAT))
+    worse = maker.pick((ops.EXP, ops.SQRT, ops.SIN))
+    shifted_up = b.applied(ops.ADD, divided, b.full(x.shape, c.number(FLOAT, 2.0)))
+    bad = b.applied(ops.MUL, b.applied(worse, shifted_up), b.applied(ops.SUB, divided, divided))
+    return b.where(is_used, b.applied(ops.ADD, bad, divided), maker.alike(x))
+
+
+def in_halves(maker: Maker, x: Value) -> Value:
+    """Added up along an axis as halves, or repeated, whose cotangents are."""
+    if not x.shape:
+        return converted(converted(x, HALF), FLOAT)
+    halves = converted(x, HALF)
+    combine = maker.pick((b.reduce, b.scan))
+    op = maker.pick((ops.ADD, ops.MUL))
+    return converted(maker.pick((combine(op, halves), repeated(maker, halves))), FLOAT)
+
+
 def in_batches(maker: Maker, x: Value) -> Value:
     """A random function of each row, and of something that all rows share or have one each of."""
     if not x.shape:
@@ -395,5 +469,5 @@ STEPS: tuple[Step, ...] = (
     unary, binary, binary, chosen, in_struct, transposed, reshaped, reversed_, shifted, repeated,
     joined, sliced, placed, rolled, gathered, gathered, scattered, binned, in_other_floats,
     last_written, reduced, multiplied, multiplied, convolved, scanned, ordered, extreme, looped,
-    in_batches,
+    unused_carry, unused_results, masked, in_halves, in_batches,
 )  # fmt: skip
