@@ -60,6 +60,8 @@ def run_graph(
     operands: Sequence[Array],
     size_by_name: Mapping[str, int],
     device: Device | None,
+    *,
+    zero_wins: bool = False,
 ) -> list[Array]:
     """The outputs of `graph` at its operands.
 
@@ -68,6 +70,7 @@ def run_graph(
         operands: One array an input.
         size_by_name: What its symbolic sizes are.
         device: Where it runs; `None` while a function is traced.
+        zero_wins: True if zero cotangents suppress NaN in its pullback.
     """
     trace = current_trace()
     if trace is not None:
@@ -79,21 +82,30 @@ def run_graph(
     results = list(evaluate(graph, operands, size_by_name, device))
     tape = trace_of(operands)
     if tape is not None:
-        tape.record(GraphStep(graph, list(operands), results, dict(size_by_name), device))
+        step = GraphStep(graph, list(operands), results, dict(size_by_name), device, zero_wins)
+        tape.record(step)
     return results
 
 
 @lru_cache(maxsize=256)
-def pulled(graph: Graph, wanted: Flags, given: Flags, *, with_outputs: bool = False) -> Graph:
+def pulled(
+    graph: Graph,
+    wanted: Flags,
+    given: Flags,
+    *,
+    with_outputs: bool = False,
+    zero_wins: bool = False,
+) -> Graph:
     """Gradients of the inputs `wanted`, for cotangents of the outputs `given`.
 
-    Takes the inputs of `graph`, then the cotangents.
+    Takes the inputs of `graph`, then the cotangents. `zero_wins`: True if zeros among them suppress
+    NaN.
     """
     if isinstance(graph, PrebuiltGraph):
         return graph.pulled(wanted, given, with_outputs=with_outputs)
     linear = LinearisedGraph(graph, wanted)
     bars = [Value(v.type) if one else None for v, one in zip(graph.outputs, given, strict=True)]
-    found = linear.pull(bars)
+    found = linear.pull(bars, graph.outputs if zero_wins else ())
     gradients = [or_zeros(bar, v)
                  for bar, v, one in zip(found, graph.inputs, wanted, strict=True)
                  if one]  # fmt: skip
@@ -133,6 +145,7 @@ class GraphStep:
     results: list[Array]
     size_by_name: dict[str, int]
     device: Device
+    zero_wins: bool = False
 
     @property
     def kernels(self) -> Sequence[Kernel]:
@@ -148,7 +161,8 @@ class GraphStep:
         bars = [cotangents.of(one) for one in self.results]
         if not any(active) or all(bar is None for bar in bars):
             return
-        graph = pulled(self._again, active, tuple(bar is not None for bar in bars))
+        is_given = tuple(bar is not None for bar in bars)
+        graph = pulled(self._again, active, is_given, zero_wins=self.zero_wins)
         given = [*self.operands, *(bar for bar in bars if bar is not None)]
         found = iter(evaluate(graph, given, self.size_by_name, self.device))
         for operand, is_active in zip(self.operands, active, strict=True):

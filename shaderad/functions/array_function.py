@@ -27,10 +27,15 @@ _SETTINGS = frozenset(
 """Parameters of these names take sizes, axes or steps: a list of numbers there is no array."""
 
 
-def array_function(function: Callable[P, R]) -> Callable[P, R]:
+def array_function(function: Callable[P, R], *, zero_wins: bool = True) -> Callable[P, R]:
     """Makes a function that computes with traced arrays take arrays, data and numbers.
 
     Inside of a trace a call adds nodes to the graph; outside, a graph of them runs at once.
+
+    Args:
+        function: The function.
+        zero_wins: True if a zero cotangent of the result suppresses NaN in its pullback. Sums of
+            products do without: a test of each product would take longer than the sum.
     """
     signature = inspect.signature(function)
     names = enumerate(signature.parameters)
@@ -46,15 +51,16 @@ def array_function(function: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(function)
     def called(*args: P.args, **keywords: P.kwargs) -> R:
         positional = tuple(argument(k, x) for k, x in enumerate(args))
+        named = {k: argument(k, x) for k, x in keywords.items()}
         try:
-            if not keywords:
-                return run_operator(function, *positional)
-            return run_operator(trace, positional, {k: argument(k, x) for k, x in keywords.items()})
+            if not named:
+                return run_operator(function, *positional, zero_wins=zero_wins)
+            return run_operator(trace, positional, named, zero_wins=zero_wins)
         except Error as failure:
-            named = _by_parameter(failure, signature, args, keywords)
-            if named is None:
+            by_parameter = _by_parameter(failure, signature, args, keywords)
+            if by_parameter is None:
                 raise
-            raise named from None
+            raise by_parameter from None
 
     return called
 

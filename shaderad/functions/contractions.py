@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 
 from shaderad.arrays.arrays import Array
@@ -41,7 +42,7 @@ class Labelled:
     labels: tuple[Label, ...]
 
 
-@array_function
+@partial(array_function, zero_wins=False)
 def einsum(spec: str, *arrays: Any) -> Array:
     """A sum of products, by Einstein's convention.
 
@@ -73,7 +74,7 @@ def einsum(spec: str, *arrays: Any) -> Array:
     return contracted(labelled, result)
 
 
-@array_function
+@partial(array_function, zero_wins=False)
 def tensordot(x: Any, y: Any, axes: Any = 2) -> Array:
     """The sum of products over pairs of axes.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, cast
 
 from shaderad.arrays.arrays import Array
@@ -26,7 +27,7 @@ Pair = tuple[Size, Size]
 """The padding in front of an axis and behind it."""
 
 
-@array_function
+@partial(array_function, zero_wins=False)
 def conv(
     x: Any, w: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
 ) -> Array:

@@ -44,8 +44,11 @@ _KEPT_RULES = 64
 """Custom rules at arguments of one form; their traces hold what the rules capture."""
 
 
-def run_operator(function: Callable[..., Any], *args: Any) -> Any:
-    """``function(*args)``, which computes with traced arrays, on arrays of any sort."""
+def run_operator(function: Callable[..., Any], *args: Any, zero_wins: bool = False) -> Any:
+    """``function(*args)``, which computes with traced arrays, on arrays of any sort.
+
+    `zero_wins`: True if zero cotangents suppress NaN in its pullback.
+    """
     if is_traced(trees.leaves(args)):
         return function(*args)
     device = device_of(None, trees.leaves(args))
@@ -59,7 +62,7 @@ def run_operator(function: Callable[..., Any], *args: Any) -> Any:
         variant = graphs.variant(function, given, form)
         captured = [_at_this_call(x, args) for x in variant.captured]
     operands = [*given.arrays, *(array_of_captured(x, device) for x in captured)]
-    results = run_graph(variant.graph, operands, form.size_by_name, device)
+    results = run_graph(variant.graph, operands, form.size_by_name, device, zero_wins=zero_wins)
     return variant.result(results, form.size_by_name)
 
 

@@ -177,7 +177,8 @@ def _inlined(node: Node) -> Sequence[Value]:
 def _expanded(node: Node) -> Sequence[Value]:
     """Expands sorts, searches and convolutions into nodes that plans have steps for.
 
-    Combines halves in float, bounds last writers, and makes masks on discarded cotangents cheap.
+    Adds and multiplies halves in float, bounds last writers, and makes masks on discarded
+    cotangents cheap.
     """
     if isinstance(node, arrays.Elementwise):
         expr = simply_discarded(node.expr)

@@ -257,7 +257,12 @@ def _types_of(texels: Any) -> tuple[Any, Any]:
 
 
 def _squared(v: Any) -> Any:
-    return v * v if v.element == FLOAT else sad.dot(v, v)
+    """The square of a length, by `mad`: see `shaderad/textures/kernels/products.py`."""
+    parts = [v] if v.element == FLOAT else [getattr(v, k) for k in "xyz"[: v.element.count]]
+    total: Any = 0.0
+    for part in parts:
+        total = sad.mad(part, part, total)
+    return total
 
 
 def _in_space(texels: Any) -> Any:

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 
 import shaderad as sad
 from shaderad import float2, float3, float4, int2, int3
-from shaderad.textures.kernels.cubes import cube_texel, on_cube
+from shaderad.textures.kernels.cubes import corner_weights, cube_texel, on_cube
+from shaderad.textures.kernels.products import product
 
 LEVEL_COUNT = 14
 """Levels of a mip chain: of 8,192 texels along an edge the last is one. Smaller ones repeat it."""
@@ -178,7 +179,8 @@ def filter_of(axes: int, reader: Reader, choice: Filter, wrap: Wrap) -> Any:
     """The function from texels and a coordinate to a value, on one level."""
     texels_type, value, read = reader
     taps, count = taps_along(choice, wrap), 1 if choice == Filter.NEAREST else 2
-    rows, planes = count if axes > 1 else 1, count if axes > 2 else 1
+    has_rows, has_planes = axes > 1, axes > 2
+    rows, planes = count if has_rows else 1, count if has_planes else 1
 
     @sad.function
     def blended(texels: texels_type, start: int, n: int3, x: Taps, y: Taps, z: Taps) -> value:
@@ -187,7 +189,12 @@ def filter_of(axes: int, reader: Reader, choice: Filter, wrap: Wrap) -> Any:
             for b in sad.static_range(rows):
                 for a in sad.static_range(count):
                     texel = read(texels, start, n, int3(x.texels[a], y.texels[b], z.texels[c]))
-                    result += texel * (x.weights[a] * y.weights[b] * z.weights[c])
+                    weight = x.weights[a]
+                    if has_rows:
+                        weight = product(weight, y.weights[b])
+                    if has_planes:
+                        weight = product(weight, z.weights[c])
+                    result = sad.mad(texel, value(weight), result)
         return result
 
     @sad.function
@@ -220,22 +227,25 @@ def cube_filter(reader: Reader, choice: Filter) -> Any:
             x, y = position_of(sad.floor(at.x)), position_of(sad.floor(at.y))
             return read(texels, start, n, cube_texel(face, x, y, n.x))
         at -= 0.5
-        first = sad.floor(at)
-        low, t = int2(position_of(first.x), position_of(first.y)), at - first
+        start_of = sad.floor(at)
+        low, t = int2(position_of(start_of.x), position_of(start_of.y)), at - start_of
         # At a corner of the cube three texels meet, and share the weight of the fourth.
-        weights = float4((1.0 - t.x) * (1.0 - t.y), t.x * (1.0 - t.y), (1.0 - t.x) * t.y, t.x * t.y)
-        is_left, is_above, last = low.x < 0, low.y < 0, n.x - 1
-        if (is_left or low.x >= last) and (is_above or low.y >= last):
+        weights = corner_weights(t)
+        is_left, is_above, end = low.x < 0, low.y < 0, n.x - 1
+        if (is_left or low.x >= end) and (is_above or low.y >= end):
             missing = int(not is_left) + 2 * int(not is_above)
             share = weights[missing] / 3.0
             weights += share
             weights[missing] = 0.0
         x, y = low.x, low.y
-        result = read(texels, start, n, cube_texel(face, x, y, n.x)) * weights.x
-        result += read(texels, start, n, cube_texel(face, x + 1, y, n.x)) * weights.y
-        result += read(texels, start, n, cube_texel(face, x, y + 1, n.x)) * weights.z
-        result += read(texels, start, n, cube_texel(face, x + 1, y + 1, n.x)) * weights.w
-        return result
+        first = read(texels, start, n, cube_texel(face, x, y, n.x))
+        right = read(texels, start, n, cube_texel(face, x + 1, y, n.x))
+        below = read(texels, start, n, cube_texel(face, x, y + 1, n.x))
+        last = read(texels, start, n, cube_texel(face, x + 1, y + 1, n.x))
+        result = sad.mad(first, value(weights.x), value(0.0))
+        result = sad.mad(right, value(weights.y), result)
+        result = sad.mad(below, value(weights.z), result)
+        return sad.mad(last, value(weights.w), result)
 
     return filtered
 
@@ -278,11 +288,12 @@ def level_lookup(filtered: Any, place: Any, reader: Reader, *, mixes: bool, is_c
     ):
         at_most = sad.clamp(level[i], 0.0, float(LEVEL_COUNT - 1))
         if mixes:
-            finer = int(sad.min(sad.floor(at_most), float(LEVEL_COUNT - 2)))
+            finer = int(sad.clamp(sad.floor(at_most), 0.0, float(LEVEL_COUNT - 2)))
             fine = at_level(texels, finer, size, at[i])
             coarse = at_level(texels, finer + 1, size, at[i])
-            values[i] = fine + (coarse - fine) * (at_most - float(finer))
+            values[i] = sad.mad(coarse - fine, value(at_most - float(finer)), fine)
         else:
-            values[i] = at_level(texels, int(sad.round(at_most)), size, at[i])
+            nearest = int(sad.clamp(sad.round(at_most), 0.0, float(LEVEL_COUNT - 1)))
+            values[i] = at_level(texels, nearest, size, at[i])
 
     return look_up_level

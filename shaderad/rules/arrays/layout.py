@@ -58,7 +58,7 @@ def pull_elementwise(
     y_bar = c.variable("bar", bar.element)
     expr_by_name = expressions.pull(node.expr, y_bar, names)
     if may_be_discarded:
-        expr_by_name = {name: _without_unused(expr, y_bar) for name, expr in expr_by_name.items()}
+        expr_by_name = {name: without_unused(expr, y_bar) for name, expr in expr_by_name.items()}
     value_by_name = _operands_by_name(node) | {"bar": bar}
     return [
         b.elementwise(expr_by_name[name], value_by_name, node.shape)
@@ -68,7 +68,7 @@ def pull_elementwise(
     ]
 
 
-def _without_unused(part: Expr, bar: Expr) -> Expr:
+def without_unused(part: Expr, bar: Expr) -> Expr:
     """`part`, a multiple of the cotangent `bar`, with 0 for NaN where `bar` is 0.
 
     ``select(bar == 0, 0, part)`` would lose the derivative by `bar`.
@@ -77,7 +77,7 @@ def _without_unused(part: Expr, bar: Expr) -> Expr:
         return part
     if isinstance(part.type, Matrix):
         bars = c.rows(bar) if bar.type == part.type else [bar] * part.type.row_count
-        rows = map(_without_unused, c.rows(part), bars)
+        rows = map(without_unused, c.rows(part), bars)
         return c.construct(part.type, list(rows))
     is_nan = c.apply(ops.ISNAN, part)
     if bar.type == part.type:

@@ -18,7 +18,7 @@ from shaderad.ir.types import BOOL, Matrix, Struct, Type, Vector
 from shaderad.rules import composing as c
 from shaderad.rules import expressions
 from shaderad.rules.arrays import building as b
-from shaderad.rules.arrays import scan_operators
+from shaderad.rules.arrays import layout, scan_operators
 from shaderad.rules.arrays.layout import Derivatives
 from shaderad.rules.arrays.scan_operators import AffineMaps, operator
 
@@ -99,6 +99,16 @@ def pull_reduce(node: arrays.Reduce, bars: Derivatives, _: Sequence[bool]) -> De
         for n in ("init", "r")
     )
     return (None if r_bar is None else _pull_row(node.op, x, r_bar), init_bar)
+
+
+def without_unused(node: arrays.Reduce, pulled: Derivatives, bars: Derivatives) -> Derivatives:
+    """`pulled`, the cotangents of operands, with 0 for NaN where that of the result is 0."""
+    x_bar, (bar,) = pulled[0], bars
+    if x_bar is None or bar is None or node.op == ops.ADD:
+        return pulled
+    repeated = b.along_last(bar, x_bar.shape[-1])
+    used = b.composed(lambda parts: layout.without_unused(*parts), (x_bar, repeated))
+    return (used, *pulled[1:])
 
 
 def _pull_with_first(op: Reducer, x: Value, init: Value, bar: Value) -> Derivatives:

@@ -153,7 +153,10 @@ class LinearisedGraph:
         wanted = [v in self._active for v in node.operands]
         if isinstance(node, arrays.Elementwise):
             return layout.pull_elementwise(node, bars, wanted, may_be_discarded=may_be_discarded)
-        return _RULES[type(node)].pull(node, bars, wanted)
+        pulled = _RULES[type(node)].pull(node, bars, wanted)
+        if isinstance(node, arrays.Reduce) and may_be_discarded:
+            return reductions.without_unused(node, pulled, bars)
+        return pulled
 
     def _accumulate(
         self, bar_of: dict[Value, Value], values: Sequence[Value], bars: Derivatives

@@ -100,7 +100,7 @@ def linearise_while(
 
 
 @dataclass(frozen=True, slots=True)
-class _BackwardBody:
+class _BackwardStep:
     """One backward iteration.
 
     In: saved carries, cotangents of carries, summed cotangents of constants, constants. Out: the
@@ -120,7 +120,7 @@ class _BackwardBody:
 
 def _backward_body(
     node: WhileLoop, flags: Sequence[bool], given: tuple[bool, ...], walks: Walks
-) -> _BackwardBody:
+) -> _BackwardStep:
     """One backward iteration for cotangents of the results `given`."""
     count = node.carry_count
     carries, constants = node.body.inputs[:count], node.body.inputs[count:]
@@ -133,7 +133,7 @@ def _backward_body(
     saved = [k for k, v in enumerate(carries) if v in read]
     used = [v for v in constants if v in read]
     graph = Graph((*(carries[k] for k in saved), *kept(bars), *sums, *used), outputs)
-    return _BackwardBody(graph, sums, saved, used, [*reached, *map(is_given, pulled[count:])])
+    return _BackwardStep(graph, sums, saved, used, [*reached, *map(is_given, pulled[count:])])
 
 
 def _at_saved_carries(pulled: Graph, stacks: Sequence[Value]) -> Graph:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from shaderad.decorators import function
 from shaderad.language.annotations import TYPES
+from shaderad.textures.kernels.products import product
 
-float2, float3 = TYPES["float2"], TYPES["float3"]
+float2, float3, float4 = TYPES["float2"], TYPES["float3"], TYPES["float4"]
 int2, int3 = TYPES["int2"], TYPES["int3"]
 
 
@@ -46,6 +47,13 @@ def direction_of(face: int, at: float2) -> float3:
     elif face == 5:
         d = float3(-a, -b, -1.0)
     return d
+
+
+@function
+def corner_weights(t: float2) -> float4:
+    """The weights of four texels for a point between them, row-major."""
+    s = 1.0 - t
+    return float4(product(s.x, s.y), product(t.x, s.y), product(s.x, t.y), product(t.x, t.y))
 
 
 @function

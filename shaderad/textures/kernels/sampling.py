@@ -17,12 +17,13 @@ from shaderad.ir.nodes import TextureRead
 from shaderad.ir.types import FLOAT, LINEAR, MIXES_LEVELS, WRAPS, Dimension, Type
 from shaderad.language.annotations import TYPES, Const, In
 from shaderad.names import FORMS, INTRINSICS
-from shaderad.textures.kernels.cubes import cube_texel, on_cube
+from shaderad.textures.kernels.cubes import corner_weights, cube_texel, on_cube
+from shaderad.textures.kernels.products import product
 
 float2, float3, float4 = (TYPES[f"float{n}"] for n in (2, 3, 4))
 int2, int3, int4, uint = (TYPES[name] for name in ("int2", "int3", "int4", "uint"))
-clamp, dot, floor, frac, log2, all_true = (
-    INTRINSICS[name] for name in ("clamp", "dot", "floor", "frac", "log2", "all")
+clamp, floor, frac, log2, mad, all_true = (
+    INTRINSICS[name] for name in ("clamp", "floor", "frac", "log2", "mad", "all")
 )
 diff_pair, fwd_diff = FORMS["diff_pair"], FORMS["fwd_diff"]
 
@@ -115,7 +116,7 @@ def on_level(dimension: Dimension, texel: Type) -> tuple[Any, Any]:
     @function
     def along_x(texels: In[value], row: int, low: int, high: int, share: float) -> value:
         first = texels[row + low]
-        return first + (texels[row + high] - first) * share
+        return mad(texels[row + high] - first, value(share), first)
 
     @function
     def in_line(texels: In[value], size: int4, settings: uint, at: float, level: int) -> value:
@@ -128,7 +129,7 @@ def on_level(dimension: Dimension, texel: Type) -> tuple[Any, Any]:
         left, right, x = taps(at.x, n.x, settings, 0)
         above, below, y = taps(at.y, n.y, settings, 1)
         first = along_x(texels, plane + above * n.x, left, right, x)
-        return first + (along_x(texels, plane + below * n.x, left, right, x) - first) * y
+        return mad(along_x(texels, plane + below * n.x, left, right, x) - first, value(y), first)
 
     @function
     def in_plane(texels: In[value], size: int4, settings: uint, at: float2, level: int) -> value:
@@ -141,7 +142,7 @@ def on_level(dimension: Dimension, texel: Type) -> tuple[Any, Any]:
         near, far, z = taps(at.z, n.z, settings, 2)
         first = along_xy(texels, start + near * n.x * n.y, n, settings, at.xy)
         second = along_xy(texels, start + far * n.x * n.y, n, settings, at.xy)
-        return first + (second - first) * z
+        return mad(second - first, value(z), first)
 
     @function
     def on_faces(texels: In[value], size: int4, settings: uint, d: float3, level: int) -> value:
@@ -151,18 +152,21 @@ def on_level(dimension: Dimension, texel: Type) -> tuple[Any, Any]:
         low, t = int2(floor(at)), frac(at)
         if not is_linear(settings):
             t = float2(1.0 if t.x >= 0.5 else 0.0, 1.0 if t.y >= 0.5 else 0.0)
-        w = float4((1.0 - t.x) * (1.0 - t.y), t.x * (1.0 - t.y), (1.0 - t.x) * t.y, t.x * t.y)
+        w = corner_weights(t)
         # At a corner of the cube three texels meet, and share the weight of the fourth.
         is_left, is_above = low.x < 0, low.y < 0
         if (is_left or low.x >= n - 1) and (is_above or low.y >= n - 1) and is_linear(settings):
             missing = int(not is_left) + 2 * int(not is_above)
             w += w[missing] / 3.0
             w[missing] = 0.0
-        result = texels[start + cube_number(face, low.x, low.y, n)] * w.x
-        result += texels[start + cube_number(face, low.x + 1, low.y, n)] * w.y
-        result += texels[start + cube_number(face, low.x, low.y + 1, n)] * w.z
-        result += texels[start + cube_number(face, low.x + 1, low.y + 1, n)] * w.w
-        return result
+        first = texels[start + cube_number(face, low.x, low.y, n)]
+        right = texels[start + cube_number(face, low.x + 1, low.y, n)]
+        below = texels[start + cube_number(face, low.x, low.y + 1, n)]
+        last = texels[start + cube_number(face, low.x + 1, low.y + 1, n)]
+        result = mad(first, value(w.x), value(0.0))
+        result = mad(right, value(w.y), result)
+        result = mad(below, value(w.z), result)
+        return mad(last, value(w.w), result)
 
     return {
         Dimension.LINE: (in_line, float),
@@ -201,7 +205,7 @@ def level_sampling(dimension: Dimension, texel: Type) -> Any:
             share = 1.0 if share >= 0.5 else 0.0
         fine = filtered(texels, size, settings, at, finer)
         coarse = filtered(texels, size, settings, at, min(finer + 1, last))
-        return fine + (coarse - fine) * share
+        return mad(coarse - fine, value(share), fine)
 
     return sample_level
 
@@ -213,27 +217,31 @@ def point_on_cube(d: float3) -> float2:
 
 
 @function
+def squared(x: float) -> float:
+    return product(x, x)
+
+
+@function
 def line_step(size: int4, at: float, step: float) -> float:
     """The square of the length of a step, in texels of level 0."""
-    return (step * float(size.x)) ** 2
+    return squared(step * float(size.x))
 
 
 @function
 def plane_step(size: int4, at: float2, step: float2) -> float:
-    along = step * float2(size.xy)
-    return dot(along, along)
+    return squared(step.x * float(size.x)) + squared(step.y * float(size.y))
 
 
 @function
 def volume_step(size: int4, at: float3, step: float3) -> float:
     along = step * float3(size.xyz)
-    return dot(along, along)
+    return squared(along.x) + squared(along.y) + squared(along.z)
 
 
 @function
 def cube_step(size: int4, at: float3, step: float3) -> float:
     along = fwd_diff(point_on_cube)(diff_pair(at, step)).d * float(size.x)
-    return dot(along, along)
+    return squared(along.x) + squared(along.y)
 
 
 STEPS = {
@@ -247,13 +255,13 @@ STEPS = {
 @cache
 def step_sampling(dimension: Dimension, texel: Type) -> Any:
     value, place = texel_type(texel), on_level(dimension, texel)[1]
-    on, squared = level_sampling(dimension, texel), STEPS[dimension]
+    on, squared_step = level_sampling(dimension, texel), STEPS[dimension]
 
     @function
     def sample_grad(
         texels: In[value], size: int4, settings: uint, at: place, by_x: place, by_y: place
     ) -> value:
-        longer = max(squared(size, at, by_x), squared(size, at, by_y))
+        longer = max(squared_step(size, at, by_x), squared_step(size, at, by_y))
         return on(texels, size, settings, at, 0.5 * log2(max(longer, 1e-20)))
 
     return sample_grad
