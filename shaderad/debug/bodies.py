@@ -16,6 +16,7 @@ import ast
 import copy
 import math
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from itertools import count, islice
 from types import MappingProxyType, MethodType
 from typing import Any, cast
@@ -32,6 +33,7 @@ from shaderad.debug.values import (
     in_kernel_form,
     zero,
 )
+from shaderad.frontend.activations import FORMULAS, GELUS, activation_name
 from shaderad.frontend.kernels import standalone
 from shaderad.frontend.math_functions import OP_BY_FUNCTION
 from shaderad.interpret import backward_once, forward_once
@@ -184,9 +186,9 @@ class Calls:
             return _constructor(callee)
         if callee is print:
             return _print
-        op = _op_of(callee)
-        if op is not None:
-            return _primitive(op)
+        known = _known(callee)
+        if known is not None:
+            return known
         is_math = getattr(callee, "__module__", "") == math.__name__
         return _in_kernel_form(lambda *args: callee(*map(float, args))) if is_math else callee
 
@@ -338,12 +340,44 @@ _BUILTINS: Mapping[Any, ops.Op] = MappingProxyType(
 )
 
 
-def _op_of(callee: Any) -> ops.Op | None:
-    """The primitive of a Python function such as `abs` or `math.sin`."""
+def _known(callee: Any) -> Callable[..., Any] | None:
+    """The counterpart of a function such as `abs`, `math.sin` or `sad.sigmoid`."""
+    activation = activation_name(callee)
+    if activation is not None:
+        return partial(_activated, activation)
     try:
-        return _BUILTINS.get(callee) or OP_BY_FUNCTION.get(callee)
+        op = _BUILTINS.get(callee) or OP_BY_FUNCTION.get(callee)
     except TypeError:  # not hashable
         return None
+    return None if op is None else _primitive(op)
+
+
+class _InNumPy:
+    """Arithmetic on scalars, vectors and matrices."""
+
+    def binary(self, name: str, left: Any, right: Any) -> Any:
+        return _primitive(ops.TABLE[name])(left, right)
+
+    def unary(self, name: str, x: Any) -> Any:
+        return _primitive(ops.TABLE[name])(x)
+
+    def primitive(self, op: ops.Op, *operands: Any) -> Any:
+        return _primitive(op)(*operands)
+
+    def kept(self, x: Any) -> Any:
+        return x
+
+
+def _activated(name: str, x: Any, approximate: str = "none") -> Any:
+    """An activation of a scalar, vector or matrix; of halves in float, rounded once."""
+    given = np.asarray(x)
+    if name == "relu":
+        return FORMULAS[name](_InNumPy(), x)
+    formula = GELUS[approximate] if name == "gelu" else FORMULAS[name]
+    is_double = given.dtype == np.float64
+    found = formula(_InNumPy(), in_kernel_form(given if is_double else given.astype(np.float32)))
+    is_half = given.dtype == np.float16
+    return in_kernel_form(np.asarray(found).astype(np.float16)) if is_half else found
 
 
 def _primitive(op: ops.Op) -> Callable[..., Any]:

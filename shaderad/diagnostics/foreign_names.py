@@ -255,11 +255,6 @@ _REMEDY_BY_ATTRIBUTE = {
 
 
 IN_KERNELS: dict[str, str] = {
-    "relu": "write `sad.max(x, 0.0)`",
-    "sigmoid": "write `1.0 / (1.0 + sad.exp(-x))`",
-    "silu": "write `x / (1.0 + sad.exp(-x))`",
-    "softplus": "write `0.5 * (x + sad.abs(x)) + sad.log1p(sad.exp(-sad.abs(x)))`",
-    "gelu": "write `0.5 * x * sad.erfc(-0.70710678 * x)`",
     "norm": "write `sad.length(v)` of a vector",
     "where": "write `a if condition else b`, or `sad.select(condition, a, b)`",
     "cast": "write the type: `float(x)`, `int(x)`, `sad.half(x)`",

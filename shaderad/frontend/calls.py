@@ -16,6 +16,7 @@ import numpy as np
 from shaderad.diagnostics import Error
 from shaderad.diagnostics.foreign_names import IN_KERNELS, remedy_for, remedy_for_array_function
 from shaderad.frontend import (
+    activations,
     constructors,
     derivatives,
     math_functions,
@@ -75,6 +76,9 @@ def _call_host(body: BodyReader, callee: Host, node: ast.Call) -> Value | None:
         return _primitive(body, thing.op, node)
     if isinstance(thing, KernelForm):
         return _form(body, thing, node)
+    activation = activations.activation_name(thing)
+    if activation is not None:
+        return activations.call(body, activation, node)
     if isinstance(thing, BuiltinFunctionType):
         if thing in _BUILTINS:
             return _builtin(body, thing.__name__, node)
@@ -188,7 +192,8 @@ _KNOWN_BUILTINS = "of Python's builtins, kernels have abs, bool, float, int, len
 
 def _instead_of_numpy(name: str) -> str:
     known = IN_KERNELS.get(name) or remedy_for(name, ops.PUBLIC)
-    own = f"write `sad.{name}`" if name in ops.PUBLIC else known
+    is_ours = name in {*ops.PUBLIC, *ops.OF_TWO, *activations.FORMULAS}
+    own = f"write `sad.{name}`" if is_ours else known
     return f"NumPy does not run in kernels: {own or 'write the `sad.` function that does it'}"
 
 

@@ -1,18 +1,16 @@
 """`relu`, `sigmoid`, `silu`, `gelu`, `softplus` by element; `softmax`, `log_softmax` over axes.
 
-Each is composed so that no intermediate value overflows. Where a formula has two sides, the element
-itself is chosen by a select, whose derivative at 0 is that of the function; `abs` and `max` have
-others there.
+Those by element have formulas that kernels share (`frontend/activations.py`).
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any, Literal
 
 from shaderad.arrays.arrays import Array
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error
+from shaderad.frontend import activations as formulas
 from shaderad.functions.array_function import array_function
 from shaderad.functions.elements import as_element, binary, in_floats, primitive, unary
 from shaderad.functions.reductions import Axes, below_maximum, sum_of
@@ -41,8 +39,7 @@ def relu(x: Any) -> Array:
 
     Source: Nair, Hinton, *Rectified linear units improve restricted Boltzmann machines*, ICML 2010.
     """
-    operand = as_element(x)
-    return primitive(ops.SELECT, binary("less_equal", operand, 0), 0, operand)
+    return formulas.relu(_OnArrays(), as_element(x))
 
 
 @array_function
@@ -63,7 +60,7 @@ def sigmoid(x: Any) -> Array:
 
     Differentiable: ``x_bar = out_bar * out * (1 - out)``.
     """
-    return in_floats(_sigmoid, x)
+    return _applied(formulas.sigmoid, x)
 
 
 @array_function
@@ -86,7 +83,7 @@ def silu(x: Any) -> Array:
     Source: Elfwing, Uchibe, Doya, *Sigmoid-weighted linear units for neural network function
     approximation in reinforcement learning*, Neural Networks 107 (2018).
     """
-    return in_floats(lambda x: binary("mul", x, _sigmoid(x)), x)
+    return _applied(formulas.silu, x)
 
 
 @array_function
@@ -111,10 +108,8 @@ def gelu(x: Any, approximate: Literal["none", "tanh"] = "none") -> Array:
 
     Source: Hendrycks, Gimpel, *Gaussian error linear units (GELUs)*, arXiv:1606.08415 (2016).
     """
-    if approximate == "none":
-        return in_floats(_exact_gelu, x)
-    if approximate == "tanh":
-        return in_floats(_approximate_gelu, x)
+    if approximate in formulas.GELUS:
+        return _applied(formulas.GELUS[approximate], x)
     raise error("SR0312", user_span(), name="gelu", found=f"`approximate={approximate!r}`",
                 help='write `"none"` or `"tanh"`')  # fmt: skip
 
@@ -140,14 +135,7 @@ def softplus(x: Any) -> Array:
     Source: Dugas, Bengio, Bélisle, Nadeau, Garcia, *Incorporating second-order functional knowledge
     for better option pricing*, NIPS 2000.
     """
-
-    def compute(x: TracedArray) -> TracedArray:
-        is_positive = binary("greater", x, 0.0)
-        small = primitive(ops.EXP, primitive(ops.SELECT, is_positive, unary("negate", x), x))
-        positive = primitive(ops.SELECT, is_positive, x, 0.0)
-        return binary("add", positive, primitive(ops.LOG1P, small))
-
-    return in_floats(compute, x)
+    return _applied(formulas.softplus, x)
 
 
 @array_function
@@ -213,29 +201,16 @@ def log_softmax(x: Any, axis: Axes = -1) -> Array:
     return in_floats(compute, x)
 
 
-def _sigmoid(x: TracedArray) -> TracedArray:
-    is_negative = binary("less", x, 0.0)
-    small = primitive(ops.EXP, primitive(ops.SELECT, is_negative, x, unary("negate", x)))
-    numerator = primitive(ops.SELECT, is_negative, small, 1.0)
-    return binary("divide", numerator, binary("add", 1.0, small))
+class _OnArrays:
+    """Arithmetic of traced arrays."""
+
+    binary = staticmethod(binary)
+    unary = staticmethod(unary)
+    primitive = staticmethod(primitive)
+
+    def kept(self, x: TracedArray) -> TracedArray:
+        return x
 
 
-def _exact_gelu(x: TracedArray) -> TracedArray:
-    """``0.5 * x * erfc(-x / sqrt(2))``: 1 + erf would cancel where x is negative."""
-    tail = primitive(ops.ERFC, binary("mul", x, -math.sqrt(0.5)))
-    return binary("mul", binary("mul", x, 0.5), tail)
-
-
-_SATURATED = 30.0
-"""From here on, `_approximate_gelu` is x or 0 in double, and so is its derivative 1 or 0."""
-
-
-def _approximate_gelu(x: TracedArray) -> TracedArray:
-    """``x * sigmoid(2 * u)``, which is ``0.5 * x * (1 + tanh(u))`` and does not cancel."""
-    inner = primitive(ops.CLAMP, x, -_SATURATED, _SATURATED)
-    cubic = binary("mul", inner, binary("add", 1.0, _times(0.044715, inner, inner)))
-    return binary("mul", x, _sigmoid(binary("mul", 2.0 * math.sqrt(2.0 / math.pi), cubic)))
-
-
-def _times(factor: float, a: TracedArray, b: TracedArray) -> TracedArray:
-    return binary("mul", binary("mul", factor, a), b)
+def _applied(formula: formulas.Formula, x: Any) -> TracedArray:
+    return in_floats(lambda x: formula(_OnArrays(), x), x)

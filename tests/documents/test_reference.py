@@ -14,6 +14,7 @@ from typer.main import get_command
 import shaderad as sad
 from shaderad.cli import app
 from shaderad.diagnostics import MESSAGES
+from shaderad.frontend.activations import FORMULAS
 from shaderad.functions import public
 from shaderad.runtime.texture_formats import FLOAT, TEXTURE_FORMATS
 from tests.samples.loading import ROOT, module_of
@@ -53,7 +54,7 @@ def first_cells(text: str) -> Iterator[str]:
 def test_there_is_a_row_for_every_function_of_kernels() -> None:
     text = text_of("functions.md") + section("kernel_language.md", "Functions")
     named = [name for cell in first_cells(text) for name, _ in CALL.findall(cell)]
-    assert sorted(named) == sorted([*sad.INTRINSICS, *sad.FORMS])
+    assert sorted(named) == sorted([*sad.INTRINSICS, *sad.FORMS, *FORMULAS])
 
 
 def test_the_kernel_language_has_every_type_and_no_other() -> None:

@@ -182,3 +182,59 @@ def test_what_does_not_fit_is_refused(function: Callable[..., Any], code: str) -
     with pytest.raises(sad.Error) as raised:
         trace(function, X)
     assert raised.value.code == code
+
+
+@sad.kernel
+def activated(i: sad.Index, x: sad.In[float], y: sad.Out[float], v: sad.Out[sad.float2],
+              h: sad.Out[sad.half], n: sad.Out[int]):  # fmt: skip
+    y[i] = sad.relu(x[i]) + 2.0 * sad.sigmoid(x[i]) + 3.0 * sad.silu(x[i])
+    y[i] += 5.0 * sad.softplus(x[i]) + 7.0 * sad.gelu(x[i])
+    y[i] += 11.0 * sad.gelu(x[i], approximate="tanh")
+    v[i] = sad.sigmoid(sad.float2(x[i], -x[i])) if x[i] > 0.0 else sad.relu(sad.float2(x[i], 2.0))
+    h[i] = sad.silu(sad.half(x[i]))
+    n[i] = sad.relu(int(x[i]))
+
+
+def all_of(x: Any) -> Any:
+    found = sad.relu(x) + 2.0 * sad.sigmoid(x) + 3.0 * sad.silu(x) + 5.0 * sad.softplus(x)
+    return found + 7.0 * sad.gelu(x) + 11.0 * sad.gelu(x, approximate="tanh")
+
+
+def test_kernels_share_the_formulas_of_arrays(device: sad.Device) -> None:
+    x = np.float32([-80.0, -2.0, -0.5, 0.0, 0.5, 2.0, 80.0])
+    results, pullback = sad.vjp(activated, x)
+    values, vectors, halves, ints = (found.numpy() for found in results)
+    own, own_pullback = sad.vjp(all_of, x)
+    np.testing.assert_allclose(values, own.numpy(), rtol=2e-6)
+    bar = np.ones_like(x)
+    by_x = pullback((bar, None, None, None))[0].numpy()
+    np.testing.assert_allclose(by_x, own_pullback(bar)[0].numpy(), rtol=2e-6, atol=1e-6)
+    both = np.stack([x, -x], -1).astype(np.float64)
+    expected = np.where(
+        both[:, :1] > 0, 1 / (1 + np.exp(-both)), np.stack([x.clip(0), 0 * x + 2], -1)
+    )
+    np.testing.assert_allclose(vectors, expected, rtol=1e-6)
+    np.testing.assert_array_equal(halves, sad.silu(x.astype(np.float16)).numpy())
+    np.testing.assert_array_equal(ints, [0, 0, 0, 0, 0, 2, 80])
+    shown = activated.debug(x, thread=1)
+    np.testing.assert_allclose(shown["y"][1], values[1], rtol=1e-6)
+    assert shown["h"][1] == halves[1]
+
+
+def test_kernels_refuse_what_is_no_activation() -> None:
+    @sad.kernel
+    def wrong(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
+        y[i] = sad.gelu(x[i], approximate="cubic")
+
+    @sad.kernel
+    def several(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
+        y[i] = sad.relu(x[i], 0.0)
+
+    @sad.kernel
+    def over_axes(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
+        y[i] = sad.softmax(x[i])
+
+    for kernel, code in ((wrong, "SR0312"), (several, "SR0231"), (over_axes, "SR0232")):
+        with pytest.raises(sad.LanguageError) as caught:
+            kernel([1.0])
+        assert caught.value.code == code

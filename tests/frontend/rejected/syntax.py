@@ -264,14 +264,14 @@ def value_thrown_away():
 def numpy_function_of_another_name():
     @sad.kernel
     def k(i: sad.Index, y: sad.Out[float]):
-        y[i] = np.maximum(1.0, y[i])  # error: SR0232 | np.maximum | write `sad.max`
+        y[i] = np.maximum(1.0, y[i])  # error: SR0232 | np.maximum | write `sad.maximum`
     return k
 
 
 def function_of_arrays():
     @sad.kernel
     def k(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
-        y[i] = sad.relu(x[i])  # error: SR0232 | sad.relu | write `sad.max(x, 0.0)`
+        y[i] = sad.norm(x[i])  # error: SR0232 | sad.norm | write `sad.length(v)`
     return k
 
 
