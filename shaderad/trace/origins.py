@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import sys
+import sysconfig
+from functools import lru_cache
+from pathlib import Path
 from threading import local
 
 _LIBRARIES = frozenset({
@@ -10,7 +13,6 @@ _LIBRARIES = frozenset({
     "torch", "wgpu",
 })  # fmt: skip
 """Libraries whose functions are not followed."""
-_FIXED = _LIBRARIES | sys.stdlib_module_names
 _OPAQUE = frozenset({
     "_thread", "asyncio", "concurrent", "io", "_io", "logging", "multiprocessing", "queue",
     "random", "_random", "select", "selectors", "socket", "subprocess", "tempfile", "threading",
@@ -28,7 +30,8 @@ def is_of_user(cls: type) -> bool:
 
 def is_fixed(module: str) -> bool:
     """True if a module is Python's, ours, or of a library that is not followed."""
-    return top_of(module) in _FIXED
+    top = top_of(module)
+    return top in _LIBRARIES or _is_of_python(top)
 
 
 def top_of(module: str) -> str:
@@ -38,10 +41,28 @@ def top_of(module: str) -> str:
 def is_opaque(kind: type) -> bool:
     """True for classes of Python and of libraries whose objects are compared by identity."""
     top = top_of(kind.__module__)
-    return kind is not local and (top in _LIBRARIES or top in _OPAQUE)
+    return kind is not local and (top in _LIBRARIES or (top in _OPAQUE and _is_of_python(top)))
 
 
 def reads_state(cls: type) -> bool:
     """True if a class is of a library, whose code may read any attribute of its objects."""
-    top = top_of(cls.__module__)
-    return top in _FIXED and top not in _WITHOUT_STATE
+    return is_fixed(cls.__module__) and top_of(cls.__module__) not in _WITHOUT_STATE
+
+
+def _is_of_python(top: str) -> bool:
+    """True for a module of the standard library, unless one of the user has its name."""
+    if top not in sys.stdlib_module_names:
+        return False
+    spec = getattr(sys.modules.get(top), "__spec__", None)
+    return _lies_in_python(getattr(spec, "origin", None))
+
+
+@lru_cache
+def _lies_in_python(origin: str | None) -> bool:
+    """True for a file of the standard library, and for a module without a file."""
+    if origin in (None, "built-in", "frozen"):
+        return True
+    path = Path(origin)
+    folders = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib")}
+    installed = {"site-packages", "dist-packages"}
+    return any(map(path.is_relative_to, folders)) and installed.isdisjoint(path.parts)

@@ -764,3 +764,18 @@ def test_a_module_that_the_first_trace_imports_is_followed(
             np.testing.assert_allclose(graph(sad.array(X)).numpy(), rate * X)
             monkeypatch.setattr("settings_on_disk.rate", 2.0)
     monkeypatch.delitem(sys.modules, "settings_on_disk")
+
+
+def test_a_module_of_the_user_with_the_name_of_one_of_python_is_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sched.py").write_text("rate = 1.0\ndef scaled(x):\n    return rate * x\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "sched", raising=False)
+    import sched
+
+    reads = Reads("f", [("f", lambda x: sched.scaled(x))])  # type: ignore[attr-defined]
+    assert reads.are_current()
+    monkeypatch.setattr(sched, "rate", 2.0)
+    assert not reads.are_current()
+    monkeypatch.delitem(sys.modules, "sched")
