@@ -163,9 +163,13 @@ def mapped(function: Callable[..., Any], tree: Any, *others: Any, name: str = "v
 
 
 def zeros_for_none(tree: Any, values: Any) -> Any:
-    """`values`, built like `tree`, with 0 for `None` in the fields of structs."""
+    """`values`, built like `tree`, with 0 for `None` in the fields of structs.
+
+    An array of structs may stand for a struct.
+    """
     parts = children(tree)
-    if parts is None:
+    is_whole = info_of(tree) is not None and values is not None and children(values) is None
+    if parts is None or is_whole:
         return values
     own = matching(tree, parts, values, "value")
     filled = {key: zeros_for_none(part, own[key]) for key, part in parts.items()}

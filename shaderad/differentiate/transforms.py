@@ -325,10 +325,7 @@ def _jacobians(
     function: Function, args: Sequence[Any], call: dict[str, Any], positions: list[int], mode: str
 ) -> list[Array]:
     # A tuple that stands for a vector is one argument: its columns are those of an array.
-    args = [
-        np.asarray(cast("Any", x)) if k in positions and isinstance(x, tuple | list) else x
-        for k, x in enumerate(args)
-    ]
+    args = [_as_one_array(x) if k in positions else x for k, x in enumerate(args)]
 
     def linearise() -> Linearised:
         return linearised(function, args, call, when=When.NOW)
@@ -347,6 +344,12 @@ def _jacobians(
         return jacobian_rows.traced(linearise, out, args, positions, mode)
     rows = jacobian_rows.stacked if is_taped() else jacobian_rows.gathered
     return rows(at, args, positions, mode)
+
+
+def _as_one_array(given: Any) -> Any:
+    """A tuple or list of numbers as an array; anything else as it is."""
+    is_numbers = isinstance(given, tuple | list) and trees.is_data(cast("Sequence[Any]", given))
+    return np.asarray(cast("Any", given)) if is_numbers else given
 
 
 _IN_KERNEL = 'sum in the kernel: `total: sad.Add[float]` with `shapes={"total": 1}`'

@@ -60,7 +60,7 @@ def array_function(function: Callable[P, R], *, zero_wins: bool = True) -> Calla
             by_parameter = _by_parameter(failure, signature, args, keywords)
             if by_parameter is None:
                 raise
-            raise by_parameter from None
+            raise by_parameter from by_parameter.__cause__
 
     return called
 
