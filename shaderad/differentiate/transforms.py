@@ -348,8 +348,9 @@ def _jacobians(
 
 def _as_one_array(given: Any) -> Any:
     """A tuple or list of numbers as an array; anything else as it is."""
-    is_numbers = isinstance(given, tuple | list) and trees.is_data(cast("Sequence[Any]", given))
-    return np.asarray(cast("Any", given)) if is_numbers else given
+    if isinstance(given, tuple | list) and trees.is_data(cast("Sequence[Any]", given)):
+        return np.asarray(cast("Any", given))
+    return cast("Any", given)
 
 
 _IN_KERNEL = 'sum in the kernel: `total: sad.Add[float]` with `shapes={"total": 1}`'

@@ -109,6 +109,7 @@ def test_functions_that_run_at_once_are_those_of_float64(
 
 
 @pytest.mark.gpu
+@pytest.mark.sample(2)
 @by_dtype
 @by_group
 def test_functions_pass_gradcheck(names: tuple[str, ...], dtype: Any, device: sad.Device) -> None:
@@ -119,6 +120,7 @@ def test_functions_pass_gradcheck(names: tuple[str, ...], dtype: Any, device: sa
 
 
 @pytest.mark.gpu
+@pytest.mark.sample(2)
 @by_group
 def test_functions_nest(names: tuple[str, ...], device: sad.Device) -> None:
     @sad.graph
