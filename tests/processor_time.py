@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 from statistics import median
 
@@ -24,28 +25,32 @@ _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 1
 
 def processor_seconds() -> float:
     """Processor time of this process and its descendants so far, those that ended included."""
-    return sum(os.times()[:4]) + sum(map(_seconds_of, _descendants("self")))
+    times = sum(os.times()[:4])
+    seconds, children = _processes()
+    running = list(children[os.getpid()])
+    for process in running:
+        running += children[process]
+    return times + sum(seconds[process] for process in running)
 
 
-def _descendants(process: str) -> Iterator[str]:
-    """The processes that run below `process`; none where the system has no /proc."""
-    for thread in Path(f"/proc/{process}/task").glob("*"):
+def _processes() -> tuple[dict[int, float], dict[int, list[int]]]:
+    """Seconds of each process and its ended children, and the children of each that run.
+
+    Both are empty where the system has no /proc. A list of children by thread would miss those
+    whose thread ends meanwhile.
+    """
+    seconds: dict[int, float] = {}
+    children: dict[int, list[int]] = defaultdict(list)
+    for path in Path("/proc").glob("[0-9]*/stat"):
         try:
-            children = (thread / "children").read_text().split()
-        except OSError:  # The thread has ended meanwhile.
+            fields = path.read_text().rpartition(")")[2].split()
+        except OSError:  # The process has ended meanwhile.
             continue
-        for child in children:
-            yield child
-            yield from _descendants(child)
-
-
-def _seconds_of(process: str) -> float:
-    """User and system time of a process and of its children that ended: fields 14 to 17."""
-    try:
-        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return 0.0
-    return sum(map(int, fields[11:15])) / _TICKS_PER_SECOND
+        process = int(path.parent.name)
+        # Fields 4 and 14 to 17 of the file: the parent, user and system time.
+        seconds[process] = sum(map(int, fields[11:15])) / _TICKS_PER_SECOND
+        children[int(fields[1])].append(process)
+    return seconds, children
 
 
 def slowest(seconds_by_test: Mapping[str, float]) -> dict[str, float]:

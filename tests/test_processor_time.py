@@ -21,7 +21,8 @@ def test_processor_time_includes_children_that_still_run() -> None:
         while_it_runs = processor_seconds() - before
         child.communicate()
     assert while_it_runs > 0.2
-    assert processor_seconds() - before >= while_it_runs
+    # The system counts a process that runs in ticks of 10 ms, one that ended exactly.
+    assert processor_seconds() - before > while_it_runs - 0.1
 
 
 def test_a_test_that_takes_three_times_as_long_is_reported() -> None:
