@@ -37,6 +37,7 @@ HARD = [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in C
 """A few of each sort are for every day."""
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", HARD)
 def test_gradients_move_as_the_oracle_says(name: str, device: sad.Device) -> None:
     case = CASES[name]

@@ -56,6 +56,7 @@ def differences(function: Any, x: Any, bar: Any) -> Any:
     return np.array([((function(x + m) - function(x - m)) * bar).sum() / 2e-6 for m in moves])
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("dtype", [float, sad.half, sad.double], ids=["float", "half", "double"])
 @pytest.mark.parametrize("op", [*NUMPY, twice_product], ids=["add", "mul", "min", "max", "own"])
 @pytest.mark.parametrize("count", [0, 1, 7])

@@ -93,6 +93,7 @@ def test_conv_is_its_definition_with_derivatives_of_second_order(name: str) -> N
 
 
 @pytest.mark.gpu
+@pytest.mark.sample(2)  # NumPy runs every case above.
 @pytest.mark.parametrize("name", CASES)
 def test_devices_convolve_and_pull_as_the_definition_says(name: str, device: sad.Device) -> None:
     of_x, of_w, keywords = CASES[name]
