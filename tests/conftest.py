@@ -72,9 +72,15 @@ def _is_left_out(item: pytest.Item) -> bool:
 
 
 def _is_drawn(item: pytest.Item) -> bool:
-    """True if the test is in the sample of its cases, and for a test that runs all of them."""
+    """True if the test is in the sample of its cases, and for a test that runs all of them.
+
+    The runtimes draw different cases: of a sample of one in two, each case runs on one of them.
+    """
     mark = item.get_closest_marker("sample")
-    return mark is None or _is_one_in(mark.args[0], item)
+    if mark is None:
+        return True
+    number = zlib.crc32(item.nodeid.replace("slangpy", "wgpu").encode())
+    return (number + _is_on_second_runtime(item)) % mark.args[0] == 0
 
 
 def _is_one_in(count: int, item: pytest.Item) -> bool:
