@@ -106,7 +106,7 @@ class PlannedPass:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class RowLayout:
     """The passes of a reduction or scan for all sizes.
 
     A step has one pass for each way in which its teams work; sizes choose the one that runs.
@@ -126,7 +126,7 @@ class Layout:
 
 
 @lru_cache(maxsize=64)
-def reduction_layout(state: Type, shape: LaunchShape) -> Layout:
+def reduction_layout(state: Type, shape: LaunchShape) -> RowLayout:
     """The passes of a reduction: of chunks, then of their totals."""
     formulas, cut, width = Formulas(), _cut_of(state, shape), width_of(state)
     chunks = _cut_rows(formulas, cut, width)
@@ -135,7 +135,7 @@ def reduction_layout(state: Type, shape: LaunchShape) -> Layout:
 
 
 @lru_cache(maxsize=64)
-def scan_layout(state: Type, shape: LaunchShape) -> Layout:
+def scan_layout(state: Type, shape: LaunchShape) -> RowLayout:
     """The passes of a scan: chunk totals, their scan, and the scans of chunks."""
     formulas, cut, width = Formulas(), _cut_of(state, shape), width_of(state)
     chunks = _cut_rows(formulas, cut, width)
@@ -145,14 +145,14 @@ def scan_layout(state: Type, shape: LaunchShape) -> Layout:
     return _layout(formulas, (chunks, several), (prefixes, several), last)
 
 
-def _layout(formulas: Formulas, *steps: tuple[Sequence[Chunks], Size]) -> Layout:
+def _layout(formulas: Formulas, *steps: tuple[Sequence[Chunks], Size]) -> RowLayout:
     passes = [
         PlannedPass(k, chunks, sizes.multiply(is_needed, chunks.is_chosen))
         for k, (ways, is_needed) in enumerate(steps)
         for chunks in ways
     ]
     ways, _ = steps[0]
-    return Layout(formulas, tuple(passes), ways[0].team_count)
+    return RowLayout(formulas, tuple(passes), ways[0].team_count)
 
 
 def _cut_of(state: Type, shape: LaunchShape) -> Cut:

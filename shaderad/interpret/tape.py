@@ -192,7 +192,8 @@ class Tape:
     def add_at(self, base: Cell, key: Key, value: Cell) -> Cell:
         """`base` with `value` added at elements that may repeat; its transpose reads them."""
         data = base.data.copy()
-        np.add.at(data, key, value.data)
+        with np.errstate(all="ignore"):  # sums of infinities
+            np.add.at(data, key, value.data)
 
         def transposed(bars: CellCotangents, bar: AnyArray) -> None:
             bars.add(value, bar[key])

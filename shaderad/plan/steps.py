@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from shaderad.compiler.launch_shapes import LaunchShape
-from shaderad.compiler.row_layouts import Layout, reduction_layout, scan_layout
+from shaderad.compiler.row_layouts import RowLayout, reduction_layout, scan_layout
 from shaderad.ir import arrays
 from shaderad.ir.arrays import Value
 from shaderad.ir.nodes import Function
@@ -109,7 +109,7 @@ class RunPass:
         """The shape of the elements."""
         return self.node.operands[0].shape
 
-    def layout(self, shape: LaunchShape) -> Layout:
+    def layout(self, shape: LaunchShape) -> RowLayout:
         """Its dispatches, for all sizes."""
         (name, _), *_ = self.producer.writes
         state = self.producer.kernel.buffer(name).type.element

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from shaderad.compiler.row_layouts import Chunks, Formulas, Layout, reduction_layout, scan_layout
+from shaderad.compiler.row_layouts import Chunks, Formulas, RowLayout, reduction_layout, scan_layout
 from shaderad.ir.arrays import Reducer
 from shaderad.ir.nodes import (
     Buffer,
@@ -178,7 +178,7 @@ class _Step:
 
 
 def _lowered(
-    layout: Layout,
+    layout: RowLayout,
     steps: Sequence[_Step],
     scratch: Sequence[str],
     state: Type,
