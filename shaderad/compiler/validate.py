@@ -201,6 +201,8 @@ class Verdict:
     """False if another attempt may differ: no device, or a compiler that was stopped."""
     content: bytes = b""
     """The code as naga reads it, if it was accepted."""
+    is_read: bool = False
+    """True if naga reads the code, also where wgpu then makes no pipeline of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,9 +340,9 @@ def _verdict(request: dict[str, Any], timeout: float, process: Child | Children)
         raise error("SR0506", reason=failure) from None
     if "failure" in reply:  # No device, for example: the code is not at fault.
         return Verdict(False, reply["failure"], is_final=False)
-    return Verdict(
-        "refused" not in reply, reply.get("refused", ""), content=reply.get("content", b"")
-    )
+    is_accepted = "refused" not in reply
+    content, is_read = reply.get("content", b""), is_accepted or reply.get("is_read", False)
+    return Verdict(is_accepted, reply.get("refused", ""), content=content, is_read=is_read)
 
 
 def _panic(stderr: str) -> str:

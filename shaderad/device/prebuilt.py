@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 # What says that shaderad, or a compiler, was given what it does not take.
-_CONTRADICTIONS = frozenset({"SR0501", "SR0609", "SR0614", "SR0615", "SR0617", "SR0618"})
+_CONTRADICTIONS = frozenset({"SR0501", "SR0609", "SR0614", "SR0615", "SR0617", "SR0618", "SR0639"})
 
 NOT_BUILT = "the folder holds primal and backward"
 

@@ -86,6 +86,11 @@ MESSAGES: dict[str, Message] = {
         note="{reason}",
         help="open a slangpy device, or simplify the kernel; a report of it is welcome",
     ),
+    "SR0639": _compile(
+        "`{program}` cannot run on `{adapter}`: wgpu reads its code and makes no pipeline of it",
+        note="{reason}",
+        help="open a slangpy device, or simplify the kernel; a report of it is welcome",
+    ),
     "SR0623": _compile(
         "`{program}` cannot run on `{adapter}`: wgpu's shader reader gave no answer",
         note="{reason}",

@@ -37,11 +37,12 @@ def choose_code(
     """The first of the formats of a wgpu device that compiles and that naga accepts.
 
     Raises:
-        CompileError: SR0612, if naga refuses all; SR0623, if it gave no answer; an error of the
-            compiler, if Slang refuses the program.
+        CompileError: SR0612, if naga refuses all; SR0639, if wgpu makes no pipeline of code that
+            naga reads; SR0623, if naga gave no answer; an error of the compiler, if Slang refuses
+            the program.
     """
     reasons: list[str] = []
-    is_final = True
+    is_final, is_read = True, False
     formats = capabilities.formats if program.code is None else (program.code.format,)
     for code_format in formats:
         try:
@@ -60,8 +61,10 @@ def choose_code(
             return code, Route(program.name, code_format, "; ".join(reasons) or "first choice")
         reasons.append(f"{code_format}: {verdict.reason}")
         is_final = is_final and verdict.is_final
+        is_read = is_read or verdict.is_read
+    refusal = "SR0639" if is_read else "SR0612"
     raise error(
-        "SR0612" if is_final else "SR0623",
+        refusal if is_final else "SR0623",
         program=program.name,
         adapter=capabilities.adapter,
         reason="\n".join(reasons),

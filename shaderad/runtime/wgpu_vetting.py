@@ -42,8 +42,8 @@ def vet(request: dict[str, Any], at_stage: AtStage = lambda stage: None) -> dict
 
     Returns:
         `content`, the code as naga reads it, if wgpu made a pipeline; `refused` with the reason if
-        not; `failure` with the reason if the device is missing, lost or out of memory, which is no
-        verdict.
+        not, and `is_read`, which is true if naga reads the code; `failure` with the reason if the
+        device is missing, lost or out of memory, which is no verdict.
     """
     at_stage("rewriting")
     layout = msgspec.convert(request["layout"], PipelineLayout) if "layout" in request else None
@@ -54,20 +54,28 @@ def vet(request: dict[str, Any], at_stage: AtStage = lambda stage: None) -> dict
     if readable.leaves_loop_from_switch:
         return {"refused": "a loop is left from inside a switch, and naga would never leave it"}
     code = Code(request["format"], readable.content)
+    stages: list[str] = []
+
+    def at(stage: str) -> None:
+        stages.append(stage)
+        at_stage(stage)
+
     try:
         request = request if "adapter" in request else {**request, **_best()}
-        reason = _refusal(request, code, layout, at_stage)
+        reason = _refusal(request, code, layout, at)
         if is_loss(reason):
             # The device may have been lost by an earlier code, which says nothing about this one.
             _vetting_device.cache_clear()
-            reason = _refusal(request, code, layout, at_stage)
+            reason = _refusal(request, code, layout, at)
     except Error as failure:
         return {"failure": failure.message}
     except MemoryError as failure:
         return {"failure": str(failure) or "out of memory"}
     if is_loss(reason):
         return {"failure": reason}
-    return {"refused": reason} if reason else {"content": code.content}
+    if reason:
+        return {"refused": reason, "is_read": stages[-1] == "driver"}
+    return {"content": code.content}
 
 
 def _refusal(

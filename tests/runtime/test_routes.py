@@ -75,6 +75,16 @@ def test_both_reasons_are_told_where_neither_is_accepted(monkeypatch: pytest.Mon
     assert caught.value.note.splitlines() == ["spirv: signal SIGABRT", "wgsl: signal SIGABRT"]
 
 
+def test_a_pipeline_that_wgpu_refuses_is_told_from_code_that_naga_refuses(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(routes, "vet", lambda *_: Verdict(False, "no such binding", is_read=True))
+    with pytest.raises(CompileError) as caught:
+        routes.choose_code(SCALE_AND_ADD, CAPABILITIES, DEVICE)
+    assert caught.value.code == "SR0639"
+    assert caught.value.note.splitlines() == ["spirv: no such binding", "wgsl: no such binding"]
+
+
 def test_no_answer_is_told_from_a_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
     reason = "naga used 60 s of processor time"
     monkeypatch.setattr(routes, "vet", lambda *_: Verdict(False, reason, is_final=False))
