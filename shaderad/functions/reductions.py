@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Literal
 
 from shaderad.arrays.arrays import Array
@@ -98,7 +99,7 @@ def sum(x: Any, *, axis: Axes = None, keepdims: bool = False) -> Array:  # noqa:
     return sum_of(x, axis, keepdims)
 
 
-@array_function
+@partial(array_function, zero_wins=False)
 def prod(x: Any, *, axis: Axes = None, keepdims: bool = False) -> Array:
     """The product over axes.
 
