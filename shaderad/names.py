@@ -42,7 +42,8 @@ class CallableIntrinsic(Intrinsic):
         if len(args) == 2 and self.op in ops.OF_TWO.values() and _is_axis(*args):
             from shaderad.device.lines import user_span
 
-            raise error("SR0831", user_span(), name=self.op.name, axis=args[1])
+            name, by_element = self.op.name, f"sad.{self.op.name}imum"
+            raise error("SR0831", user_span(), name=name, by_element=by_element, axis=args[1])
         if keywords or is_reduction or any(map(is_device_array, args)):
             from shaderad.functions.kernel_names import intrinsic
 

@@ -104,8 +104,8 @@ MESSAGES: dict[str, Message] = {
     "SR0831": _shape(
         "`sad.{name}` of an array and the int `{axis}` can mean an axis or an operand",
         note="NumPy reduces axis {axis} here; a kernel compares each element with {axis}",
-        help="write `sad.{name}(x, axis={axis})` to reduce an axis, or `sad.{name}imum(x, {axis})` "
-        "to compare each element; the positive part is `sad.relu(x)`",
+        help="write `sad.{name}(x, axis={axis})` to reduce an axis, or `{by_element}(x, "
+        "{axis})` to compare each element; the positive part is `sad.relu(x)`",
     ),
     "SR0832": _shape(
         "`sad.norm` of `{element}` without `axis` would be one norm per component",

@@ -44,7 +44,7 @@ class ByComponent:
         y_dot = np.zeros_like(y)
         for partial, x_dot in zip(self._partials(y, args), args_dot, strict=True):
             if not isinstance(partial, ZeroPartial):
-                with np.errstate(invalid="ignore"):  # infinities of two operands
+                with np.errstate(over="ignore", invalid="ignore"):  # infinities of two operands
                     y_dot = y_dot + self._times(partial, x_dot)
         return y_dot
 
