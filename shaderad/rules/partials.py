@@ -33,7 +33,8 @@ def _pow(y: Array, x: Array, p: Array) -> tuple[Array, Array]:
     At x = 0 it is 0 for p < 1, a definition, and 1 for p = 1. For 1 < p < 2 it is 0 with an
     infinite derivative, as that of a square root.
     """
-    is_edge = (x == 0) & (p < 2)
+    # x == 0 and p < 2: naga refuses `and` of vectors of bools in SPIR-V.
+    is_edge = np.where(p < 2, x, 1.0) == 0
     at_edge = np.where(p > 1, np.sqrt(x), np.where(p == 1, 1.0, 0.0))
     by_x = np.where(is_edge, at_edge, p * np.power(np.where(is_edge, 1, x), p - 1))
     return by_x, np.where(x > 0, y * np.log(np.where(x > 0, x, 1)), 0)
