@@ -34,7 +34,7 @@ def width_of(state: Type) -> int:
 
 
 def has_room(state: Type) -> bool:
-    """True if group memory has room for a state a thread."""
+    """True if group memory has room for one state per thread."""
     return width_of(state) * byte_count(state) <= _GROUP_MEMORY
 
 
@@ -185,7 +185,7 @@ def _cut_rows(formulas: Formulas, cut: Cut, width: int) -> tuple[Chunks, ...]:
 
 
 def _rows_of_chunks(formulas: Formulas, prefix: str, cut: Cut, width: int) -> tuple[Chunks, ...]:
-    """Rows of the totals of chunks, one chunk a row; names of sizes begin with `prefix`."""
+    """Rows of the totals of chunks, one chunk per row; names of sizes begin with `prefix`."""
     length = sizes.maximum(1, sizes.symbol("chunk_count"))
     chunk_length = formulas.define(f"{prefix}chunk_length", length)
     chunk_count = formulas.define(f"{prefix}chunk_count", 1)

@@ -254,7 +254,7 @@ def vet(
         CompileError: SR0506, no child process.
     """
     cache = cache or default_cache()
-    request = {**_question(code, entry), "layout": asdict(layout), **_identity(device)}
+    request = _request("vet", code, entry, device, layout)
     key = _key_of(request, device)
     stored = cache.load(key, Verdict)
     if stored is not None:
@@ -273,14 +273,19 @@ def run_ahead(code: Code, entry: str, device: VettingDevice, layout: PipelineLay
     whatever goes wrong is left to the host's own first run.
     """
     cache = default_cache()
-    question = {**_question(code, entry), "layout": asdict(layout), **_identity(device)}
-    request = {**question, "kind": "run"}
+    request = _request("run", code, entry, device, layout)
     key = _key_of(request, device)
     if cache.get(key) is not None:
         return
     with Work(entry, "driver"), contextlib.suppress(ChildDied, ChildTimedOut, ChildUnavailable):
         if not vetter().request(request, TIMEOUT_SECONDS):
             cache.put(key, b"")
+
+
+def _request(
+    kind: str, code: Code, entry: str, device: VettingDevice, layout: PipelineLayout
+) -> dict[str, Any]:
+    return {**_question(kind, code, entry), "layout": asdict(layout), **_identity(device)}
 
 
 def _key_of(request: dict[str, Any], device: VettingDevice) -> str:
@@ -318,11 +323,11 @@ def ask_naga(
     Raises:
         CompileError: SR0506, no child process.
     """
-    return _verdict(_question(code, entry), timeout, process)
+    return _verdict(_question("vet", code, entry), timeout, process)
 
 
-def _question(code: Code, entry: str) -> dict[str, Any]:
-    return {"kind": "vet", "format": code.format, "content": code.content, "entry": entry}
+def _question(kind: str, code: Code, entry: str) -> dict[str, Any]:
+    return {"kind": kind, "format": code.format, "content": code.content, "entry": entry}
 
 
 def _verdict(request: dict[str, Any], timeout: float, process: Child | Children) -> Verdict:
