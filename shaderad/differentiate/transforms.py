@@ -96,8 +96,8 @@ def vjp(
         args: Its positional arguments: arrays, NumPy arrays, numbers, structs, pointers, and
             tuples, lists and dicts of them. A gradient is taken of everything in them that is
             float.
-        argnums: The positional arguments whose gradients a pullback gives; an int gives one
-            gradient, a tuple a tuple. By default all.
+        argnums: The positional arguments whose gradients a pullback gives, by default all. With an
+            int it gives one gradient, with a tuple it gives a tuple of gradients.
         call: Call keywords such as ``dim``; a differentiable argument here is an error.
 
     Returns:
@@ -139,8 +139,8 @@ def jvp(
             arrays.
         primals: The positional arguments; a single one may stand without its tuple.
         tangents: One entry for each primal, in its form; `None` is zero.
-        argnums: The primals that move, which `tangents` belong to: of an int one, of a tuple a
-            tuple. By default all.
+        argnums: The primals that move, by default all. With an int, `tangents` is the tangent of
+            that primal; with a tuple, it is a tuple of tangents.
         call: Call keywords such as ``dim``.
 
     Returns:
