@@ -53,7 +53,8 @@ def check_one_array(given: Any, position: int) -> None:
     if isinstance(given, Array) or struct_fields(given) is not None:
         is_plain = is_floats
     else:
-        is_plain = np.asarray(given).dtype.kind in "fiu"
+        is_list = isinstance(given, tuple | list | dict)
+        is_plain = not is_list and np.asarray(given).dtype.kind in "fiu"
     if not is_plain:
         raise error("SR0468", position=position, found=trees.described(given))
 

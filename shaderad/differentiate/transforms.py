@@ -347,10 +347,19 @@ def _jacobians(
 
 
 def _as_one_array(given: Any) -> Any:
-    """A tuple or list of numbers as an array; anything else as it is."""
-    if isinstance(given, tuple | list) and trees.is_data(cast("Sequence[Any]", given)):
-        return np.asarray(cast("Any", given))
-    return cast("Any", given)
+    """A tuple or list of numbers and of arrays of one number as an array; all else as it is."""
+    if not isinstance(given, tuple | list) or not given:
+        return cast("Any", given)
+    parts = cast("Sequence[Any]", given)
+    if trees.is_data(parts):
+        return np.asarray(parts)
+    is_number = [x.shape == () if isinstance(x, Array) else trees.is_data([x]) for x in parts]
+    if not all(is_number):
+        return parts
+    # Imported here: a kernel alone needs no functions on arrays.
+    from shaderad.functions import layout
+
+    return layout.stack(parts)
 
 
 _IN_KERNEL = 'sum in the kernel: `total: sad.Add[float]` with `shapes={"total": 1}`'
