@@ -9,6 +9,7 @@ runs them all.
 
 from __future__ import annotations
 
+import gc
 import os
 import zlib
 from collections.abc import Generator, Iterator
@@ -18,6 +19,8 @@ from pathlib import Path
 import pytest
 
 os.environ.setdefault("SHADERAD_VERIFY", "1")  # Read when shaderad is imported.
+# Mesa's software driver compiles each program for one tiny run: without LLVM's optimisation.
+os.environ.setdefault("GALLIVM_PERF", "nopt")
 
 import shaderad as sad
 from tests import processor_time
@@ -55,6 +58,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     out = {item: is_left_out(item) or not (has_every or _is_drawn(item)) for item in items}
     config.hook.pytest_deselected(items=[item for item in items if out[item]])
     items[:] = [item for item in items if not out[item]]
+
+
+def pytest_collection_finish() -> None:
+    """Spares the garbage collector what lives until the end."""
+    gc.freeze()
 
 
 def _is_added(item: pytest.Item, asked: set[str]) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from math import isqrt, prod
 from typing import Literal
 
@@ -24,7 +24,7 @@ class Symbol:
         return self.name
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class DerivedSize:
     """A size that is no polynomial.
 
@@ -37,6 +37,10 @@ class DerivedSize:
     right: Size
 
     def __str__(self) -> str:
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
         if self.kind in ("max", "min"):
             return f"{self.kind}({self.left}, {self.right})"
         if self.kind == "sqrt":
@@ -78,6 +82,8 @@ def add(a: Size, b: Size) -> Size:
     """``a + b``."""
     if isinstance(a, int) and isinstance(b, int):
         return a + b
+    if b == 0:
+        return a
     factors = dict(_terms(a))
     for monomial, factor in _terms(b):
         factors[monomial] = factors.get(monomial, 0) + factor
@@ -88,6 +94,10 @@ def multiply(a: Size, b: Size) -> Size:
     """``a * b``."""
     if isinstance(a, int) and isinstance(b, int):
         return a * b
+    if isinstance(a, int):
+        a, b = b, a
+    if isinstance(b, int):
+        return Polynomial(tuple((m, p * b) for m, p in _terms(a))) if b else 0
     factors: dict[Monomial, int] = {}
     for left, p in _terms(a):
         for right, q in _terms(b):
@@ -221,6 +231,8 @@ def _normal(factor_by_monomial: Mapping[Monomial, int]) -> Size:
         return 0
     if tuple(kept) == ((),):
         return kept[()]
+    if len(kept) == 1:
+        return Polynomial(tuple(kept.items()))
     # A canonical order: highest degree first, then by name.
     ordered = sorted(kept.items(), key=lambda term: (-len(term[0]), [str(a) for a in term[0]]))
     return Polynomial(tuple(ordered))

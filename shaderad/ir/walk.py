@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import fields, replace
 from functools import cache
+from operator import is_
 from typing import Any, TypeVar, cast
 
 from shaderad.ir import nodes
@@ -23,21 +24,32 @@ _Node = TypeVar("_Node", Expr, Stmt)
 _BLOCKS = ("then", "otherwise", "body")
 
 
-def children(node: Expr | Stmt) -> Iterator[Expr]:
+def children(node: Expr | Stmt) -> list[Expr]:
     """The expressions directly inside a node, in order, without those of nested statements."""
-    for name in _field_names(type(node)):
+    found: list[Expr] = []
+    for name in _part_names(type(node)):
         value: Any = getattr(node, name)
         if isinstance(value, Expr):
-            yield value
+            found.append(value)
         elif isinstance(value, tuple):
             for item in cast("tuple[Any, ...]", value):
-                if isinstance(item, Expr | nodes.ElementStep):
-                    yield item.index if isinstance(item, nodes.ElementStep) else item
+                if isinstance(item, Expr):
+                    found.append(item)
+                elif isinstance(item, nodes.ElementStep):
+                    found.append(item.index)
+    return found
+
+
+_NO_PARTS = frozenset({
+    "Type", "Span", "str", "int", "bool", "float | int | bool", "Op", "Function", "tuple[str, ...]"
+})  # fmt: skip
+"""Annotations of fields that hold neither expressions nor statements."""
 
 
 @cache
-def _field_names(node: type[Expr | Stmt]) -> tuple[str, ...]:
-    return tuple(f.name for f in fields(node))
+def _part_names(node: type[Expr | Stmt]) -> tuple[str, ...]:
+    """The fields of a node that may hold expressions or statements."""
+    return tuple(f.name for f in fields(node) if f.type not in _NO_PARTS)
 
 
 def indices(path: Iterable[Step]) -> list[Expr]:
@@ -45,12 +57,16 @@ def indices(path: Iterable[Step]) -> list[Expr]:
     return [step.index for step in path if isinstance(step, nodes.ElementStep)]
 
 
-def expressions(node: Expr | Stmt) -> Iterator[Expr]:
+def expressions(node: Expr | Stmt) -> list[Expr]:
     """Every expression of a node, at any depth, operands first."""
-    for child in children(node):
-        yield from expressions(child)
-    if isinstance(node, Expr):
-        yield node
+    found: list[Expr] = []
+    left = [node] if isinstance(node, Expr) else children(node)
+    while left:  # from the last one back
+        last = left.pop()
+        found.append(last)
+        left += children(last)
+    found.reverse()
+    return found
 
 
 def blocks(statement: Stmt) -> tuple[Block, ...]:
@@ -189,19 +205,29 @@ def rewrite_body(body: Block, change: ExprRewrite) -> Block:
 
 def map_children(node: _Node, change: ExprRewrite) -> _Node:
     """`node` with `change` applied to its children, including those of nested statements."""
-    return _with_fields(node, lambda _, value: _mapped(value, change))
+    updates: dict[str, Any] = {}
+    for name in _part_names(type(node)):
+        value: Any = getattr(node, name)
+        new = _mapped(value, change)
+        if new is not value:
+            updates[name] = new
+    return replace(node, **updates) if updates else node
 
 
 def map_statement(s: Stmt, change: ExprRewrite, block: Callable[[Block], Block]) -> Stmt:
     """`s` with `change` applied to its children and `block` to its blocks."""
-    return _with_fields(
-        s, lambda name, value: block(value) if name in _BLOCKS else _mapped(value, change)
-    )
+    updates: dict[str, Any] = {}
+    for name in _part_names(type(s)):
+        value: Any = getattr(s, name)
+        new = block(value) if name in _BLOCKS else _mapped(value, change)
+        if new is not value:
+            updates[name] = new
+    return replace(s, **updates) if updates else s
 
 
 def map_blocks(s: Stmt, change: Callable[[Block], Block]) -> Stmt:
     """`s` with `change` applied to its blocks."""
-    return _with_fields(s, lambda name, value: change(value) if name in _BLOCKS else value)
+    return map_statement(s, lambda e: e, change) if blocks(s) else s
 
 
 def map_statements(body: Block, change: Callable[[Stmt], Iterable[Stmt]]) -> Block:
@@ -218,29 +244,18 @@ def map_indices(path: tuple[Step, ...], change: ExprRewrite) -> tuple[Step, ...]
     return _mapped(path, change)
 
 
-def _with_fields(node: _Node, change: Callable[[str, Any], Any]) -> _Node:
-    """`node` with `change` applied to the name and value of each field."""
-    updates: dict[str, Any] = {}
-    for f in fields(node):
-        value: Any = getattr(node, f.name)
-        new = change(f.name, value)
-        if new is not value:
-            updates[f.name] = new
-    return replace(node, **updates) if updates else node
-
-
 def _mapped(value: Any, change: ExprRewrite) -> Any:
     if isinstance(value, Expr):
         return change(value)
+    if isinstance(value, tuple):
+        old = cast("tuple[Any, ...]", value)
+        items = [_mapped(v, change) for v in old]
+        return old if all(map(is_, items, old)) else tuple(items)
     if isinstance(value, Stmt):
         return map_children(value, change)
     if isinstance(value, nodes.ElementStep):
         index = change(value.index)
         return value if index is value.index else nodes.ElementStep(index=index)
-    if isinstance(value, tuple):
-        old = cast("tuple[Any, ...]", value)
-        items = tuple(_mapped(v, change) for v in old)
-        return old if all(a is b for a, b in zip(items, old, strict=True)) else items
     return value
 
 

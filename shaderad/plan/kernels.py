@@ -406,6 +406,6 @@ def kernel_name(value: Value) -> str:
             return f"map_{part.function.name}"
         if isinstance(part, nodes.Apply):
             return f"map_{part.op.name}"
-        if not list(children(part)):
+        if not children(part):
             break
     return "map_elements"

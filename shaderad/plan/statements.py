@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from shaderad.ir import nodes, ops, walk
 from shaderad.ir.nodes import Assign, Conditional, Expr, If, Stmt, Var
 from shaderad.ir.types import Type, is_integer
-from shaderad.ir.walk import map_children
+from shaderad.ir.walk import children, map_children
 from shaderad.plan.positions import INDEX_NAMES, is_size_name
 from shaderad.rules.equality import Expressions
-from shaderad.rules.expressions import in_order, operands
+from shaderad.rules.expressions import in_order
 
 DEPTH_LIMIT = 12
 """Operators that may be nested in one expression, so that a reader can follow it."""
@@ -94,7 +94,7 @@ class _Writer:
                 inside = (n for path, n in count_by_path.items() if _leads(home, path))
                 self._uses[id(part), home] = sum(inside)
                 self._parts[home].append(part)
-                for k, child in enumerate(operands(part)):
+                for k, child in enumerate(children(part)):
                     uses[id(child)][_side(part, k, home)] += 1
 
     # -- text ------------------------------------------------------------------------------
@@ -115,10 +115,10 @@ class _Writer:
         return id(part), next(h for h in self._homes[id(part)] if _leads(h, path))
 
     def _put(self, part: Expr, path: Path, text: Expr, body: list[Stmt]) -> None:
-        children = [self._at(e, _side(part, k, path)) for k, e in enumerate(operands(part))]
-        depth = 1 + max((self._depth[child] for child in children), default=-1)
+        parts = [self._at(e, _side(part, k, path)) for k, e in enumerate(children(part))]
+        depth = 1 + max((self._depth[child] for child in parts), default=-1)
         key = (id(part), path)
-        is_shared = self._uses[key] > 1 and bool(children) and not _is_cheap(part)
+        is_shared = self._uses[key] > 1 and bool(parts) and not _is_cheap(part)
         if is_shared or depth > DEPTH_LIMIT:
             name = self._local(part.type)
             body.append(Assign(name=name, value=text))
@@ -128,7 +128,7 @@ class _Writer:
     def _write_conditional(self, part: Conditional, path: Path, body: list[Stmt]) -> None:
         then, otherwise = (self._write_block(_side(part, k, path)) for k in (1, 2))
         condition, if_true, if_false = (
-            self._text[self._at(e, _side(part, k, path))] for k, e in enumerate(operands(part))
+            self._text[self._at(e, _side(part, k, path))] for k, e in enumerate(children(part))
         )
         if not then and not otherwise:
             plain = Conditional(
@@ -164,7 +164,7 @@ def _risky(order: Sequence[Expr]) -> set[int]:
     """Identities of parts that read other elements or may report, and of parts around them."""
     risky: set[int] = set()
     for part in order:
-        if _reaches_out(part) or may_report(part) or any(id(e) in risky for e in operands(part)):
+        if _reaches_out(part) or may_report(part) or any(id(e) in risky for e in children(part)):
             risky.add(id(part))
     return risky
 

@@ -17,6 +17,7 @@ from shaderad.ir import arrays, nodes, ops, sizes
 from shaderad.ir.arrays import Value
 from shaderad.ir.nodes import Expr
 from shaderad.ir.types import INT, Scalar, is_bool
+from shaderad.ir.walk import children
 from shaderad.plan.elements import Elements, View
 from shaderad.plan.kernels import IsStored
 from shaderad.plan.positions import Indices, Positions, number
@@ -26,7 +27,7 @@ from shaderad.plan.tile_kernels import Tiles
 from shaderad.plan.vector_reads import WIDTH
 from shaderad.plan.wide_tiles import wide_tiles_of
 from shaderad.rules import composing as c
-from shaderad.rules.expressions import operands, variables
+from shaderad.rules.expressions import variables
 
 
 class _NotShared(Exception):
@@ -158,7 +159,7 @@ def _cost(element: Expr) -> int:
         seen.add(id(part))
         if not isinstance(part, nodes.Conditional):
             cost += cost_of(part)
-            pending += operands(part)
+            pending += children(part)
         elif c.is_zero(part.if_false):
             pending.append(part.if_true)
         else:

@@ -11,10 +11,10 @@ from shaderad.ir.arrays import Value
 from shaderad.ir.nodes import Expr
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import FLOAT
-from shaderad.ir.walk import map_children
+from shaderad.ir.walk import children, map_children
 from shaderad.plan.positions import Position
 from shaderad.rules import composing as c
-from shaderad.rules.expressions import in_order, operands
+from shaderad.rules.expressions import in_order
 
 WIDTH = 4
 """Elements of one load."""
@@ -99,7 +99,7 @@ def functions_of_reads(
     alone: defaultdict[str, set[int]] = defaultdict(set)
     """Parts that depend on one variable alone, and are used by parts that depend on several."""
     for part in order:
-        inner = operands(part)
+        inner = children(part)
         own = {part.name} & varying if isinstance(part, nodes.Var) else ()
         used_by[id(part)] = frozenset(own).union(*(used_by[id(child)] for child in inner))
         if len(used_by[id(part)]) > 1:

@@ -13,8 +13,8 @@ from typing import TypeVar
 from shaderad.ir import nodes, ops
 from shaderad.ir.nodes import Expr, Stmt
 from shaderad.ir.types import Type
-from shaderad.ir.walk import blocks, map_children, rewrite_statement
-from shaderad.rules.expressions import in_order, operands
+from shaderad.ir.walk import blocks, children, map_children, rewrite_statement
+from shaderad.rules.expressions import in_order
 
 _T = TypeVar("_T")
 
@@ -112,7 +112,7 @@ class Shared:
         self._kept = values  # Parts are identified by id, so they must stay alive.
         order = {id(node): node for v in values for node in in_order(v)}.values()
         self._use_count: dict[int, int] = {}
-        for node in (*values, *(child for parent in order for child in operands(parent))):
+        for node in (*values, *(child for parent in order for child in children(parent))):
             self._use_count[id(node)] = self._use_count.get(id(node), 0) + 1
         self.rewritten: dict[int, Expr] = {}
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Hashable
 from dataclasses import fields
+from functools import cache
 from typing import Any, cast
 
 from shaderad.ir.arrays import Graph, Node, Value
 from shaderad.ir.nodes import Expr
-from shaderad.ir.walk import map_children
-from shaderad.rules.expressions import in_order, operands
+from shaderad.ir.walk import children, map_children
+from shaderad.rules.expressions import in_order
 
 
 class Expressions:
@@ -38,20 +39,25 @@ class Expressions:
         key = self._key(part)
         if key not in self._number_by_key:
             self._number_by_key[key] = len(self._first)
-            children = self._number_by_id
-            self._first.append(map_children(part, lambda child: self._first[children[id(child)]]))
+            numbers = self._number_by_id
+            self._first.append(map_children(part, lambda child: self._first[numbers[id(child)]]))
         return self._number_by_key[key]
 
     def _key(self, part: Expr) -> Hashable:
         key: list[Hashable] = [type(part)]
-        key += [self._number_by_id[id(child)] for child in operands(part)]
-        for f in fields(part):
-            value: Any = getattr(part, f.name)
-            if f.name == "span" or isinstance(value, Expr) or _is_exprs(value):
+        key += [self._number_by_id[id(child)] for child in children(part)]
+        for name in _compared(type(part)):
+            value: Any = getattr(part, name)
+            if isinstance(value, Expr) or _is_exprs(value):
                 continue
             # 0, 0.0, -0.0 and False are equal to Python.
-            key.append((f.name, repr(value) if f.name == "value" else value))
+            key.append((name, repr(value) if name == "value" else value))
         return tuple(key)
+
+
+@cache
+def _compared(kind: type[Expr]) -> tuple[str, ...]:
+    return tuple(f.name for f in fields(kind) if f.compare)
 
 
 def _is_exprs(value: Any) -> bool:

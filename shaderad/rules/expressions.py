@@ -45,7 +45,7 @@ def push(e: Expr, dots: Dots) -> Expr | None:
         if isinstance(node, nodes.Var):
             dot = dots.get(node.name)
         else:
-            dot = push_node(node, [dot_of[id(a)] for a in operands(node)])
+            dot = push_node(node, [dot_of[id(a)] for a in children(node)])
         dot_of[id(node)] = None if dot is None or c.is_zero(dot) else dot
     return dot_of[id(e)]
 
@@ -92,7 +92,7 @@ def pull_through(
         if node_bar is None or c.is_zero(node_bar) or id(node) not in active:
             continue
         if not take(node, node_bar):
-            args = operands(node)
+            args = children(node)
             for position, part in pull_node(node, node_bar).items():
                 if id(args[position]) in active:
                     _accumulate(bars, id(args[position]), part)
@@ -113,7 +113,7 @@ def active_parts(
         elif isinstance(e, nodes.Load):
             is_active = e.buffer in wanted
         else:
-            is_active = any(id(part) in active for part in operands(e))
+            is_active = any(id(part) in active for part in children(e))
             if isinstance(e, nodes.Call):
                 is_active |= not wanted.isdisjoint(e.function.buffers)
         if is_active:
@@ -138,12 +138,8 @@ def in_order(e: Expr) -> list[Expr]:
             ordered[id(node)] = node
         else:
             stack.append((node, True))
-            stack += [(child, False) for child in reversed(operands(node))]
+            stack += [(child, False) for child in children(node)[::-1]]
     return list(ordered.values())
-
-
-def operands(e: Expr) -> list[Expr]:
-    return list(children(e))
 
 
 def variables(e: Expr) -> frozenset[str]:

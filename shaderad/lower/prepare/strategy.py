@@ -165,7 +165,7 @@ def _loads_of_every_thread(body: tuple[Stmt, ...]) -> Iterator[Load]:
 
 
 def _unconditional(node: Expr | Stmt) -> Iterator[Load]:
-    parts = list(children(node))
+    parts = children(node)
     # Only the first operand of these is always evaluated.
     for part in parts[:1] if isinstance(node, Conditional | Logical) else parts:
         yield from _unconditional(part)

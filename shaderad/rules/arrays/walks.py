@@ -13,6 +13,7 @@ from shaderad.ir import arrays
 from shaderad.ir.arrays import Graph, Loop, Node, Subgraph, Value, WhileLoop, needed_by
 from shaderad.ir.nodes import Var
 from shaderad.ir.sizes import Size
+from shaderad.ir.walk import children
 from shaderad.rules.arrays import building as b
 from shaderad.rules.arrays import (
     convolutions,
@@ -31,7 +32,7 @@ from shaderad.rules.arrays.subgraphs import (
     selected,
     wanted_or_zeros,
 )
-from shaderad.rules.expressions import has_choice, operands
+from shaderad.rules.expressions import has_choice
 
 
 def jvp(graph: Graph, active: Sequence[bool]) -> Graph:
@@ -176,7 +177,7 @@ def _discardable(nodes: Sequence[Node], unused: Sequence[Value]) -> set[Node]:
         is_choice = False
         if isinstance(node, arrays.Elementwise) and has_choice(node.expr):
             is_choice = True
-            if not all(isinstance(a, Var) for a in operands(node.expr)):
+            if not all(isinstance(a, Var) for a in children(node.expr)):
                 discardable.add(node)
         if is_choice or node in discardable:
             discardable |= {v.producer for v in node.operands if v.producer is not None}

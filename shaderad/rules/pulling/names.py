@@ -11,10 +11,10 @@ from dataclasses import replace
 from shaderad.ir import nodes
 from shaderad.ir.nodes import Expr, Stmt
 from shaderad.ir.types import Type, is_differentiable
-from shaderad.ir.walk import all_expressions, map_children, statements, writes_to
+from shaderad.ir.walk import all_expressions, children, map_children, statements, writes_to
 from shaderad.rules import composing as c
 from shaderad.rules.body import Body
-from shaderad.rules.expressions import active_parts, in_order, operands
+from shaderad.rules.expressions import active_parts, in_order
 
 
 def is_active_expr(e: Expr, varies: Callable[[str], bool], wanted: frozenset[str]) -> bool:
@@ -30,7 +30,7 @@ def reached_from(e: Expr, active: set[int]) -> set[int]:
         node = stack.pop()
         if id(node) in active and id(node) not in reached:
             reached.add(id(node))
-            stack += operands(node)
+            stack += children(node)
     return reached
 
 
@@ -102,7 +102,7 @@ def floats_in(e: Expr) -> set[str]:
         seen.add(id(part))
         if isinstance(part, nodes.Var) and is_differentiable(part.type):
             names.add(part.name)
-        stack += operands(part)
+        stack += children(part)
     return names
 
 

@@ -109,5 +109,5 @@ def _floats_read(s: Stmt) -> set[str]:
     values = children(s)
     if isinstance(s, nodes.If | nodes.For | nodes.While | nodes.Assert | nodes.Print):
         # Conditions and bounds have no derivative, but functions that they call may write arrays.
-        values = (e for value in values for e in expressions(value) if isinstance(e, nodes.Call))
+        values = [e for value in values for e in expressions(value) if isinstance(e, nodes.Call)]
     return {name for value in values for name in floats_in(value)}

@@ -22,8 +22,8 @@ from shaderad.bodies.write_numbers import NumberedAccumulate
 from shaderad.ir import nodes
 from shaderad.ir.nodes import Expr, Stmt
 from shaderad.ir.types import INT, UINT, Void, is_differentiable
-from shaderad.ir.walk import all_expressions, map_children, map_indices, reads, statements
-from shaderad.rules.expressions import active_parts, in_order, operands
+from shaderad.ir.walk import all_expressions, children, map_children, map_indices, reads, statements
+from shaderad.rules.expressions import active_parts, in_order
 from shaderad.rules.nodes import Cotangent
 from shaderad.rules.pulling.cotangents import parts_of, reached
 from shaderad.rules.pulling.loops import Repeated, assigned_names
@@ -107,7 +107,7 @@ class Sweeps(ValueSweeps):
                 new[id(node)] = self._extracted(renamed, is_active=id(node) in active)
             else:
                 stack.append((node, True))
-                stack += [(child, False) for child in reversed(operands(node))]
+                stack += [(child, False) for child in reversed(children(node))]
         return new[id(e)]
 
     def _effects(self, order: list[Expr], active: set[int]) -> set[int]:
@@ -117,7 +117,7 @@ class Sweeps(ValueSweeps):
             if isinstance(e, nodes.Call) and self._adjoints.has_cotangents(e.function):
                 effects.add(id(e))
                 effects = effects.union(*(reached_from(a, active) for a in e.args))
-            elif any(id(part) in effects for part in operands(e)):
+            elif any(id(part) in effects for part in children(e)):
                 effects.add(id(e))
         return effects
 
