@@ -24,8 +24,19 @@ _Node = TypeVar("_Node", Expr, Stmt)
 _BLOCKS = ("then", "otherwise", "body")
 
 
-def children(node: Expr | Stmt) -> list[Expr]:
+_CHILDREN = "_children"
+"""Where a node, which never changes, keeps its children: many passes ask for them."""
+
+
+def children(node: Expr | Stmt) -> tuple[Expr, ...]:
     """The expressions directly inside a node, in order, without those of nested statements."""
+    kept = vars(node).get(_CHILDREN)
+    if kept is None:
+        kept = vars(node)[_CHILDREN] = tuple(_children(node))
+    return kept
+
+
+def _children(node: Expr | Stmt) -> list[Expr]:
     found: list[Expr] = []
     for name in _part_names(type(node)):
         value: Any = getattr(node, name)
@@ -60,7 +71,7 @@ def indices(path: Iterable[Step]) -> list[Expr]:
 def expressions(node: Expr | Stmt) -> list[Expr]:
     """Every expression of a node, at any depth, operands first."""
     found: list[Expr] = []
-    left = [node] if isinstance(node, Expr) else children(node)
+    left = [node] if isinstance(node, Expr) else [*children(node)]
     while left:  # from the last one back
         last = left.pop()
         found.append(last)

@@ -9,10 +9,10 @@ from pathlib import Path
 from threading import local
 
 _LIBRARIES = frozenset({
-    "jax", "jaxlib", "matplotlib", "numpy", "pandas", "PIL", "scipy", "shaderad", "slangpy",
+    "_pytest", "jax", "jaxlib", "matplotlib", "numpy", "pandas", "PIL", "scipy", "shaderad", "slangpy",
     "torch", "wgpu",
 })  # fmt: skip
-"""Libraries whose functions are not followed."""
+"""Libraries whose functions are not followed. pytest puts calls of its own into `assert`."""
 _OPAQUE = frozenset({
     "_thread", "asyncio", "concurrent", "io", "_io", "logging", "multiprocessing", "queue",
     "random", "_random", "select", "selectors", "socket", "subprocess", "tempfile", "threading",

@@ -8,6 +8,7 @@ reverse of a statement still runs after that of each later statement that assign
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 
 from shaderad.ir import nodes
@@ -106,7 +107,7 @@ def _readers(body: Block) -> Counter[str]:
 
 
 def _floats_read(s: Stmt) -> set[str]:
-    values = children(s)
+    values: Iterable[nodes.Expr] = children(s)
     if isinstance(s, nodes.If | nodes.For | nodes.While | nodes.Assert | nodes.Print):
         # Conditions and bounds have no derivative, but functions that they call may write arrays.
         values = [e for value in values for e in expressions(value) if isinstance(e, nodes.Call)]
