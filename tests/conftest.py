@@ -105,12 +105,14 @@ def _folder(item: pytest.Item) -> str:
     return item.path.relative_to(ROOT).parts[0]
 
 
-_START = pytest.StashKey[float]()
+_SO_FAR = pytest.StashKey[float]()
+"""Processor time at the end of the last test."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    item.stash[_START] = processor_time.processor_seconds()
+    if _SO_FAR not in item.config.stash:
+        item.config.stash[_SO_FAR] = processor_time.processor_seconds()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -120,8 +122,9 @@ def pytest_runtest_makereport(
     """Records the processor time of a test, of its fixtures too, in its last report."""
     report = yield
     if call.when == "teardown":
-        seconds = processor_time.processor_seconds() - item.stash[_START]
-        report.user_properties.append(("processor_seconds", seconds))
+        now = processor_time.processor_seconds()
+        report.user_properties.append(("processor_seconds", now - item.config.stash[_SO_FAR]))
+        item.config.stash[_SO_FAR] = now
     return report
 
 

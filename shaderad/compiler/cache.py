@@ -14,6 +14,7 @@ import contextlib
 import functools
 import hashlib
 import os
+import random
 import shutil
 import stat
 import tempfile
@@ -28,7 +29,11 @@ from shaderad.diagnostics import error
 T = TypeVar("T")
 _MAGIC = b"shaderad cache 1\n"
 _DIGEST_BYTES = 32
-_WRITES_PER_PRUNE = 64
+_PRUNES_PER_LIMIT = 16
+"""Looking at every entry takes as long as many writes: each time that this part of the limit has
+been written, entries are dropped. A process begins somewhere in this part, so that many short
+processes together drop as many as a long one.
+"""
 _DAY = 86400.0
 _CONTENTS = frozenset({"entries", "failed", "library", "slangpy"})
 """All that shaderad keeps in a cache folder."""
@@ -56,7 +61,8 @@ class Cache:
         self._limit_bytes = limit_bytes
         self._is_named = is_named
         self._is_private = False
-        self._write_count = 0
+        self._bytes_per_prune = limit_bytes // _PRUNES_PER_LIMIT
+        self._unpruned_bytes = random.randrange(self._bytes_per_prune)
 
     def usable(self, *, create: bool = False) -> Path | None:
         """The folder; `None` if it is missing, without `create`, or others can write to it.
@@ -118,9 +124,10 @@ class Cache:
         with contextlib.suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
             _write_atomically(path, _MAGIC + hashlib.sha256(payload).digest() + payload)
-            if self._write_count % _WRITES_PER_PRUNE == 0:
+            self._unpruned_bytes += len(payload)
+            if self._unpruned_bytes >= self._bytes_per_prune:
+                self._unpruned_bytes = 0
                 self._prune(folder)
-            self._write_count += 1
 
     def load(self, key: str, form: type[T]) -> T | None:
         """The value stored under `key`; `None` if it has the form of another version."""

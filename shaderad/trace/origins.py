@@ -9,8 +9,8 @@ from pathlib import Path
 from threading import local
 
 _LIBRARIES = frozenset({
-    "_pytest", "jax", "jaxlib", "matplotlib", "numpy", "pandas", "PIL", "scipy", "shaderad", "slangpy",
-    "torch", "wgpu",
+    "_pytest", "jax", "jaxlib", "matplotlib", "numpy", "pandas", "PIL", "scipy", "shaderad",
+    "slangpy", "torch", "wgpu",
 })  # fmt: skip
 """Libraries whose functions are not followed. pytest puts calls of its own into `assert`."""
 _OPAQUE = frozenset({

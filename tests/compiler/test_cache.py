@@ -96,7 +96,7 @@ def test_what_a_crashed_writer_left_goes_after_a_day(tmp_path: Path) -> None:
     for left in (old, young):
         left.write_bytes(b"half")
     os.utime(old, (time.time() - 100_000,) * 2)
-    Cache(tmp_path).put(key_of("b"), b"code")
+    Cache(tmp_path, limit_bytes=1000).put(key_of("b"), b"c" * 100)
     assert not old.exists()
     assert young.exists()
     assert cache.get(key_of("a")) == b"code"
