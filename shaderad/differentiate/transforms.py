@@ -176,8 +176,8 @@ def grad(function: Function, argnums: int | Sequence[int] = 0) -> Function:
     Args:
         function: A kernel, a graph, or any Python function that calls kernels and functions on
             arrays.
-        argnums: Positional arguments to differentiate by; an int gives one gradient, a tuple a
-            tuple.
+        argnums: Positional arguments to differentiate by. An int gives one gradient, and a tuple
+            gives a tuple of gradients.
 
     Returns:
         A function of the same arguments and call keywords. A gradient has the form and element type
@@ -291,8 +291,8 @@ def jacobian(
 
     Args:
         function: A kernel, a graph, or any Python function with one array of floats as its result.
-        argnums: Positional arguments, each one float array or number; an int gives one Jacobian, a
-            tuple a tuple.
+        argnums: Positional arguments, each one float array or number. An int gives one Jacobian,
+            and a tuple gives a tuple of Jacobians.
         mode: ``"reverse"`` pulls back once a scalar of the result, ``"forward"`` pushes forward
             once a scalar of the arguments.
 

@@ -139,6 +139,7 @@ def not_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_graph, "evaluate", evaluate)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.usefixtures("not_run")
 @pytest.mark.parametrize("rule", [*ARITHMETIC, *BITWISE, *COMPARISONS], ids=lambda f: f.__name__)
 def test_types_and_refusals_agree(device: sad.Device, rule: Rule) -> None:

@@ -46,6 +46,7 @@ def assert_same(found: Any, wanted: Any) -> None:
         np.testing.assert_allclose(one, other, **EXACT)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_derivatives_are_those_of_finite_differences(device: sad.Device, case: Case) -> None:
     called, leaves = flat(case)
@@ -53,6 +54,7 @@ def test_derivatives_are_those_of_finite_differences(device: sad.Device, case: C
 
 
 # The last is a gradient itself: its second derivatives take Slang long.
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("case", CASES[:-1], ids=lambda case: case.name)
 def test_second_derivatives_are_those_of_finite_differences(device: sad.Device, case: Case) -> None:
     called, leaves = flat(case)

@@ -15,6 +15,7 @@ pytestmark = pytest.mark.gpu
 CASES = nested_cases.CASES | reported_cases.CASES
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", CASES)
 def test_first_derivatives_are_those_of_the_oracle(name: str, device: sad.Device) -> None:
     case = CASES[name]
@@ -22,6 +23,7 @@ def test_first_derivatives_are_those_of_the_oracle(name: str, device: sad.Device
     device.synchronize()
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", CASES)
 def test_gradients_move_as_their_differences_say(name: str, device: sad.Device) -> None:
     case = CASES[name]

@@ -325,6 +325,7 @@ def composed(slopes: np.ndarray[Any, Any], offsets: np.ndarray[Any, Any]) -> np.
 
 
 @pytest.mark.gpu
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("length", LENGTHS)
 def test_pairs_of_scans_are_right(opened: sad.Device, length: int) -> None:
     draw = np.random.default_rng(length)
@@ -352,6 +353,7 @@ def test_pairs_of_scans_are_right(opened: sad.Device, length: int) -> None:
 
 
 @pytest.mark.gpu
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("length", LENGTHS)
 def test_scans_and_their_gradients_in_one_graph_are_right(opened: sad.Device, length: int) -> None:
     x = (1 + 1e-3 * np.random.default_rng(length).standard_normal(length)).astype(np.float32)

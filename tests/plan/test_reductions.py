@@ -116,6 +116,7 @@ def exactly_normalised(x: Any, w: Any) -> Any:
 
 
 @pytest.mark.gpu
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("shape", [(1, 2), (3, 7), (40, 33), (2, 9001)])
 def test_gradients_are_those_of_differences_in_float64(
     shape: tuple[int, int], either: sad.Device

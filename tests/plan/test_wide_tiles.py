@@ -156,7 +156,7 @@ takes one of them at a time."""
 
 
 @pytest.mark.gpu
-@pytest.mark.sample(3)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_products_and_their_gradients(
     shape: tuple[int, int, int], kind: int, device: sad.Device
@@ -165,7 +165,7 @@ def test_products_and_their_gradients(
 
 
 @pytest.mark.gpu
-@pytest.mark.sample(3)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("batch", [(), (3,), (2, 1, 3)], ids=str)
 @pytest.mark.parametrize("is_left", [False, True], ids=["", "left"])
 @pytest.mark.parametrize("is_right", [False, True], ids=["", "right"])
@@ -186,7 +186,7 @@ def test_products_of_transposed_matrices_and_batches(
 
 
 @pytest.mark.gpu
-@pytest.mark.sample(3)
+@pytest.mark.sample(5)
 def test_each_kind_runs_in_turn_at_the_same_sizes(kind: int, device: sad.Device) -> None:
     x, y = drawn((16, 8), (8, 32))
     asked: list[int] = []
@@ -203,7 +203,7 @@ def test_each_kind_runs_in_turn_at_the_same_sizes(kind: int, device: sad.Device)
 
 
 @pytest.mark.gpu
-@pytest.mark.sample(3)
+@pytest.mark.sample(5)
 def test_an_axis_of_a_batch_may_be_the_last(kind: int, device: sad.Device) -> None:
     x, y = drawn((16, 20, 8), (20, 32, 8))
     found = sad.einsum("ikb,kjb->ijb", x, y).numpy()
@@ -212,7 +212,7 @@ def test_an_axis_of_a_batch_may_be_the_last(kind: int, device: sad.Device) -> No
 
 
 @pytest.mark.gpu
-@pytest.mark.sample(3)
+@pytest.mark.sample(5)
 def test_reads_behind_reshapes_and_slices(kind: int, device: sad.Device) -> None:
     x, y = drawn((6, 4, 20), (40, 20))
 
@@ -229,7 +229,7 @@ def test_reads_behind_reshapes_and_slices(kind: int, device: sad.Device) -> None
 
 
 @pytest.mark.gpu
-@pytest.mark.sample(3)
+@pytest.mark.sample(5)
 def test_a_kernel_that_moves_reads_overlapping_windows(kind: int, device: sad.Device) -> None:
     x, w = drawn((8, 4, 19), (16, 4, 4))
     exact = np.zeros((8, 16, 16))
@@ -239,7 +239,7 @@ def test_a_kernel_that_moves_reads_overlapping_windows(kind: int, device: sad.De
 
 
 @pytest.mark.gpu
-@pytest.mark.sample(3)
+@pytest.mark.sample(5)
 def test_padding_is_not_read(kind: int, device: sad.Device) -> None:
     x, y = drawn((8, 16), (16, 16))
     zeros = np.zeros((4, 16), np.float32)
@@ -252,7 +252,7 @@ def test_padding_is_not_read(kind: int, device: sad.Device) -> None:
 
 
 @pytest.mark.gpu
-@pytest.mark.sample(3)
+@pytest.mark.sample(5)
 def test_what_follows_a_product_is_part_of_its_kernel(kind: int, device: sad.Device) -> None:
     x, y, bias, mask = drawn((36, 600), (600, 32), (32,), (36, 32))
 
@@ -268,7 +268,7 @@ def test_what_follows_a_product_is_part_of_its_kernel(kind: int, device: sad.Dev
 
 
 @pytest.mark.gpu
-@pytest.mark.sample(3)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("columns", [16, 32, 30, 29])
 @pytest.mark.parametrize("rows", [16, 21])
 def test_results_with_rows_and_columns_that_are_no_multiples(
@@ -289,7 +289,7 @@ def test_results_with_rows_and_columns_that_are_no_multiples(
 
 
 @pytest.mark.gpu
-@pytest.mark.sample(3)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("start", [0, 4, 5])
 def test_results_that_read_only_parts_of_an_array(
     start: int, kind: int, device: sad.Device
@@ -343,7 +343,7 @@ def test_a_function_of_one_read_is_computed_where_that_is_loaded(count: int, squ
 
 
 @pytest.mark.gpu
-@pytest.mark.sample(3)
+@pytest.mark.sample(5)
 def test_functions_of_the_matrices_of_a_product(kind: int, device: sad.Device) -> None:
     x, y = drawn((40, 12), (12, 32))
 
@@ -357,7 +357,7 @@ def test_functions_of_the_matrices_of_a_product(kind: int, device: sad.Device) -
 
 
 @pytest.mark.gpu
-@pytest.mark.sample(3)
+@pytest.mark.sample(5)
 def test_distances_and_sums_of_columns(kind: int, device: sad.Device) -> None:
     p, q = drawn((40, 12), (32, 12))
     found = sad.graph(lambda p, q: sad.sum((p[:, None] - q[None, :]) ** 2.0, axis=2))(p, q)
@@ -369,7 +369,7 @@ def test_distances_and_sums_of_columns(kind: int, device: sad.Device) -> None:
 
 
 @pytest.mark.gpu
-@pytest.mark.sample(3)
+@pytest.mark.sample(5)
 def test_products_in_loops(kind: int, device: sad.Device) -> None:
     x, w = drawn((8, 32), (32, 32))
     w = 0.3 * w
@@ -391,7 +391,7 @@ def test_products_in_loops(kind: int, device: sad.Device) -> None:
 
 
 @pytest.mark.gpu
-@pytest.mark.sample(3)
+@pytest.mark.sample(5)
 def test_the_gradient_of_a_network(kind: int, device: sad.Device) -> None:
     shapes = (32, 16), (32, 4), (16, 32), (32,), (32, 16), (16,), (16, 4), (4,)
 
@@ -405,7 +405,7 @@ def test_the_gradient_of_a_network(kind: int, device: sad.Device) -> None:
 
 
 @pytest.mark.gpu
-@pytest.mark.sample(3)
+@pytest.mark.sample(5)
 def test_arrays_that_start_inside_of_a_buffer(kind: int, device: sad.Device) -> None:
     x, y = drawn((4, 8, 16), (16, 16))
     whole = sad.array(x)

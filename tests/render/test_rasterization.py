@@ -73,6 +73,7 @@ would turn over.
 """
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(("size", "on_centers"), [*SHEETS, ((1, 101), False), ((3, 2), False)])
 def test_each_pixel_of_a_sheet_is_covered_exactly_once(
     device: sad.Device, size: tuple[int, int], on_centers: bool

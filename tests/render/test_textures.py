@@ -51,6 +51,7 @@ def coordinates(grid: Any, sizes: Any, *, aligned: bool, padding: str) -> Any:
     return (at + 0.5) / sizes
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("axes", [2, 3])
 @pytest.mark.parametrize("padding", PADDINGS)
 @pytest.mark.parametrize("aligned", [False, True])
@@ -170,6 +171,7 @@ def test_many_lookups_of_one_texel_add_up(device: sad.Device) -> None:
     assert by_texels.sum() == 5000
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("filter_", ["linear", "trilinear"])
 @pytest.mark.parametrize("dtype", [float, float3, float4])
 def test_textures_have_derivatives_by_texels_coordinates_and_level(

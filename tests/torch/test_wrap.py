@@ -56,6 +56,7 @@ def flat(case: Case) -> tuple[Any, tuple[torch.Tensor, ...]]:
     return called, tuple(floats_in(args))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_gradients_are_those_of_finite_differences(device: sad.Device, case: Case) -> None:
     called, leaves = flat(case)
@@ -73,6 +74,7 @@ def test_operators_keep_the_rules_of_pytorch(device: sad.Device, case: Case) -> 
     assert set(checked.values()) == {"SUCCESS"}
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_second_derivatives_are_those_of_finite_differences(device: sad.Device, case: Case) -> None:
     called, leaves = flat(case)

@@ -102,6 +102,7 @@ def test_outlines_neither_print_nor_check_values(
     assert capfd.readouterr().out == ""
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", ["pulled", "pushed"])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_that_holds_of_derivatives_too(device: sad.Device, case: Case, name: str) -> None:
