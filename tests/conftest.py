@@ -12,6 +12,7 @@ from __future__ import annotations
 import gc
 import os
 import zlib
+from collections import defaultdict
 from collections.abc import Generator, Iterator
 from functools import partial
 from pathlib import Path
@@ -19,8 +20,6 @@ from pathlib import Path
 import pytest
 
 os.environ.setdefault("SHADERAD_VERIFY", "1")  # Read when shaderad is imported.
-# Mesa's software driver compiles each program for one tiny run: without LLVM's optimisation.
-os.environ.setdefault("GALLIVM_PERF", "nopt")
 
 import shaderad as sad
 from tests import processor_time
@@ -54,8 +53,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return
     asked = {part for name in config.args for part in Path(name).parts}
     is_left_out = _is_left_out if config.getoption("--all") else partial(_is_added, asked=asked)
-    has_every = config.getoption("--every")
-    out = {item: is_left_out(item) or not (has_every or _is_drawn(item)) for item in items}
+    drawn = set(items) if config.getoption("--every") else _drawn(items)
+    out = {item: item not in drawn or is_left_out(item) for item in items}
     config.hook.pytest_deselected(items=[item for item in items if out[item]])
     items[:] = [item for item in items if not out[item]]
 
@@ -79,16 +78,27 @@ def _is_left_out(item: pytest.Item) -> bool:
     return is_shared and not _is_one_in(AGAIN, item)
 
 
-def _is_drawn(item: pytest.Item) -> bool:
-    """True if the test is in the sample of its cases, and for a test that runs all of them.
+def _drawn(items: list[pytest.Item]) -> set[pytest.Item]:
+    """The cases in the samples of their tests, and all of other tests.
 
-    The runtimes draw different cases: of a sample of one in two, each case runs on one of them.
+    Each test keeps a case on each runtime. The runtimes draw different cases: of a sample of one in
+    two, each case runs on one of them.
     """
-    mark = item.get_closest_marker("sample")
-    if mark is None:
-        return True
-    number = zlib.crc32(item.nodeid.replace("slangpy", "wgpu").encode())
-    return (number + _is_on_second_runtime(item)) % mark.args[0] == 0
+    drawn: set[pytest.Item] = set()
+    cases: dict[tuple[str, bool], list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("sample") is None:
+            drawn.add(item)
+        else:
+            cases[item.nodeid.partition("[")[0], _is_on_second_runtime(item)].append(item)
+    for (_, is_on_second), alike in cases.items():
+        mark = alike[0].get_closest_marker("sample")
+        assert mark is not None
+        count = min(mark.args[0], len(alike))
+        # In an order that follows no parameter.
+        alike.sort(key=lambda item: zlib.crc32(item.nodeid.replace("slangpy", "wgpu").encode()))
+        drawn.update(alike[is_on_second % count :: count])
+    return drawn
 
 
 def _is_one_in(count: int, item: pytest.Item) -> bool:

@@ -74,6 +74,7 @@ def test_other_libraries_find_the_gradients_too(name: str, monkeypatch: pytest.M
         assert timing.relative_error(side.gradient(), workload.reference) < 1e-4
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program_of_many_steps_gives_what_jax_gives(
     name: str, device: sad.Device, monkeypatch: pytest.MonkeyPatch

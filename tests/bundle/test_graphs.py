@@ -90,6 +90,7 @@ def check_alike(found: Any, expected: Any) -> None:
 
 
 @pytest.mark.gpu
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", arguments())
 def test_a_loaded_graph_and_its_gradients_are_those_of_its_source(
     name: str, graph_output: Output, device: sad.Device

@@ -148,6 +148,7 @@ def draw(t: Type, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
     return (1 + rng.normal(0, 0.01, shape)).astype(np.float32)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", CASES)
 def test_operators_agree_with_the_oracle(device: sad.Device, name: str) -> None:
     case, rng = CASES[name], np.random.default_rng(3)

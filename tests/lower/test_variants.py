@@ -40,6 +40,7 @@ def forced(request: pytest.FixtureRequest) -> Iterator[sad.Device]:
         yield opened
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", CASES)
 def test_derivatives_do_not_depend_on_what_the_device_has(name: str, forced: sad.Device) -> None:
     check(CASES[name], forced)

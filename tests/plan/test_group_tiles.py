@@ -152,6 +152,7 @@ def found(loop: Loop, x: Any, b: Any) -> list[Any]:
 
 
 @pytest.mark.gpu
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("loop", LOOPS)
 def test_tiles_give_what_a_dispatch_a_step_gives(

@@ -169,7 +169,7 @@ def flat(tree: Any) -> list[Any]:
 
 
 @pytest.mark.gpu
-@pytest.mark.sample(2)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("loop", LOOPS)
 def test_one_workgroup_agrees_with_a_dispatch_a_step(
     device: sad.Device, loop: Loop, monkeypatch: pytest.MonkeyPatch

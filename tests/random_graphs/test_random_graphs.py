@@ -16,6 +16,7 @@ COUNT = 20
 
 
 @pytest.mark.gpu
+@pytest.mark.sample(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(COUNT))
 def test_results_and_derivatives_agree_with_numpy(device: sad.Device, seed: int) -> None:

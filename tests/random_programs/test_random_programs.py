@@ -22,6 +22,7 @@ PROGRAMS = 40
 
 
 @pytest.mark.gpu
+@pytest.mark.sample(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("number", range(CHUNKS))
 def test_results_and_derivatives_agree_with_the_oracle(number: int, device: sad.Device) -> None:

@@ -147,6 +147,7 @@ def fitted(kind: Any) -> SimpleNamespace:
     return SimpleNamespace(first_loss=first_loss, loss=fit.loss(), pictures=pictures)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("attribute", OFFERED)
 def test_the_page_fits_as_python_does(
     tab: Any, address: str, fits: dict[str, SimpleNamespace], attribute: str
