@@ -48,7 +48,6 @@ from shaderad.functions import public
         ("kernl", "did you mean `kernel`?"),
         ("leaky_relu", "`sad.select(x > 0.0, x, 0.01 * x)`"),
         ("expit", "`sad.sigmoid(x)`"),
-        ("full_like", "`sad.full(x.shape, value)`"),
     ],
 )
 def test_a_missing_name_says_what_to_write_instead(name: str, words: str) -> None:
@@ -90,8 +89,6 @@ FORMULAS = {
     "l1_loss": np.abs(A - B).mean(),
     "inner": A @ B,
     "outer": np.outer(A, B),
-    "ones_like": np.ones_like(A),
-    "zeros_like": np.zeros_like(A),
     "cummax": np.maximum.accumulate(A),
     "cummin": np.minimum.accumulate(A),
     "square": A * A,

@@ -123,9 +123,7 @@ _INSTEAD: dict[str, str] = {
     "inner vdot": "write `sad.sum(a * b)`",
     "outer": "write `a[:, None] * b[None, :]`",
     "meshgrid mgrid": "write `sad.iota(n)[:, None]` and `sad.iota(n)[None, :]`: they broadcast",
-    "ones ones_like": "write `sad.full(x.shape, 1.0)`",
-    "zeros_like empty empty_like": "write `sad.zeros(x.shape)`",
-    "full_like": "write `sad.full(x.shape, value)`",
+    "empty empty_like": "write `sad.zeros(shape)` or `sad.zeros_like(x)`",
     "replicate": "write `sad.full((n,), value)`",
     "tabulate": "write `sad.map(f, sad.iota(n))`",
     "indices": "write `sad.iota(len(x))`",
@@ -213,7 +211,7 @@ LIBRARIES = {
     "GroupMemoryBarrierWithGroupSync SamplerState inout IDifferentiable diffPair "
     "BackwardDerivative ForwardDerivative no_diff MaxIters ForceUnroll",
     "Warp": "tid atomic_cas shared_array launch func func_grad constant Tape atomic_add "
-    "atomic_min atomic_max vec3 mat33 float32 float64 float16 int32 uint32 int64 zeros_like "
+    "atomic_min atomic_max vec3 mat33 float32 float64 float16 int32 uint32 int64 "
     "empty from_numpy from_torch init synchronize rand_init randf",
     "Taichi": "field ndarray root Vector Matrix template func dataclass static ndrange loop_config "
     "atomic_add atomic_min f32 f64 f16 i32 u32 i64 needs_grad Tape stop_grad "

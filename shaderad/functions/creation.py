@@ -1,4 +1,4 @@
-"""Arrays of a shape or of numbers: `iota`, `arange`, `linspace`, `full`, `zeros`, `eye`."""
+"""Arrays of a shape or of numbers: `iota`, `arange`, `linspace`, `eye`, and those of one value."""
 
 from __future__ import annotations
 
@@ -12,16 +12,19 @@ from shaderad.device.lines import user_span
 from shaderad.diagnostics import error
 from shaderad.functions.array_function import array_function
 from shaderad.functions.elements import as_element, as_floats, binary, cast_to
-from shaderad.functions.layout import diagonal_test
+from shaderad.functions.layout import broadcast_to, diagonal_test
 from shaderad.ir import ops, sizes
 from shaderad.ir.arrays import ArrayType
-from shaderad.ir.sizes import Size
-from shaderad.ir.types import FLOAT, scalar_of
+from shaderad.ir.sizes import Shape, Size
+from shaderad.ir.types import FLOAT, Type, scalar_of
 from shaderad.rules.arrays import building as b
 from shaderad.trace.primitives import as_number, made, size_array, spread
 from shaderad.trace.traced import TracedArray, tracing
 
-__all__ = ["arange", "eye", "full", "iota", "linspace", "zeros"]
+__all__ = [
+    "arange", "eye", "full", "full_like", "iota", "linspace", "ones", "ones_like", "zeros",
+    "zeros_like",
+]  # fmt: skip
 
 
 @array_function
@@ -151,21 +154,23 @@ def eye(n: Any, m: Any = None, k: Any = 0) -> Array:
 
 
 @array_function
-def full(shape: Any, value: Any) -> Array:
+def full(shape: Any, value: Any, dtype: Any = None) -> Array:
     """One value everywhere.
 
     Args:
         shape: Extents: a number, or a tuple or list of numbers and sizes.
         value: A number, a vector like ``float3(0, 0, 1)``, a struct, or an array of one element. An
             array with axes is repeated: they follow those of `shape`.
+        dtype: The element type, to which `value` is converted as by `cast`; by default its own.
 
     Raises:
-        ShapeError: SR0370 and SR0371 for what is no extent.
+        LanguageError: SR0303, where `value` does not convert.
+        ShapeError: SR0358 for what is no element type, SR0370 and SR0371 for what is no extent.
 
     Differentiable in `value`: its cotangent is the sum of the result's.
     """
     one = as_element(value)
-    return made(spread(one, one.batch, (*shape_of(shape), *one.extents)), one.batch)
+    return _filled(shape_of(shape), one, one.element if dtype is None else element_type(dtype))
 
 
 @array_function
@@ -183,3 +188,86 @@ def zeros(shape: Any, dtype: Any = float) -> Array:
         ShapeError: SR0358 for what is no element type, SR0370 and SR0371 for what is no extent.
     """
     return made(b.zeros(ArrayType(element_type(dtype), shape_of(shape))), ())
+
+
+@array_function
+def ones(shape: Any, dtype: Any = float) -> Array:
+    """Ones of an element type.
+
+    Args:
+        shape: Extents: a number, or a tuple or list of numbers and sizes.
+        dtype: ``float``, ``int``, ``bool``, a type of numbers of `sad`, or a NumPy dtype.
+
+    Returns:
+        Elements that carry no derivative; vectors and matrices are 1 in every component.
+
+    Raises:
+        LanguageError: SR0303 for structs.
+        ShapeError: SR0358 for what is no element type, SR0370 and SR0371 for what is no extent.
+    """
+    return _filled(shape_of(shape), 1, element_type(dtype))
+
+
+@array_function
+def zeros_like(x: Any, dtype: Any = None) -> Array:
+    """Zeros in the shape of an array.
+
+    Args:
+        x: An array, of which only shape and element type count.
+        dtype: The element type, as for `zeros`; by default that of `x`.
+
+    Returns:
+        Elements that carry no derivative.
+
+    Raises:
+        ShapeError: SR0358 for what is no element type.
+    """
+    like = as_element(x)
+    element = like.element if dtype is None else element_type(dtype)
+    return made(b.zeros(ArrayType(element, like.extents)), ())
+
+
+@array_function
+def ones_like(x: Any, dtype: Any = None) -> Array:
+    """Ones in the shape of an array.
+
+    Args:
+        x: An array, of which only shape and element type count.
+        dtype: The element type, as for `ones`; by default that of `x`.
+
+    Returns:
+        Elements that carry no derivative.
+
+    Raises:
+        LanguageError: SR0303 for structs.
+        ShapeError: SR0358 for what is no element type.
+    """
+    like = as_element(x)
+    return _filled(like.extents, 1, like.element if dtype is None else element_type(dtype))
+
+
+@array_function
+def full_like(x: Any, value: Any, dtype: Any = None) -> Array:
+    """One value everywhere, in the shape of an array.
+
+    Args:
+        x: An array, of which only shape and element type count.
+        value: A number, a vector, or an array, which broadcasts. As in NumPy it is converted to the
+            element type of the result, so 0.5 becomes 0 among ints.
+        dtype: The element type; by default that of `x`.
+
+    Raises:
+        LanguageError: SR0303, where `value` does not convert.
+        ShapeError: SR0358 for what is no element type; SR0379, where the shape of `value` does not
+            broadcast to that of `x`.
+
+    Differentiable in `value`: its cotangent is the sum of the result's.
+    """
+    like = as_element(x)
+    element = like.element if dtype is None else element_type(dtype)
+    return broadcast_to(cast_to(as_element(value), element), tuple(map(shown, like.extents)))
+
+
+def _filled(shape: Shape, value: Any, element: Type) -> Array:
+    one = cast_to(as_element(value), element)
+    return made(spread(one, one.batch, (*shape, *one.extents)), one.batch)

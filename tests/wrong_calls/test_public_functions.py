@@ -58,6 +58,7 @@ VALID: dict[str, dict[str, Any]] = {
     "arange": {"start": 0, "stop": 4, "step": 1},
     "eye": {"n": 3, "m": 3, "k": 0},
     "full": {"shape": 3, "value": 1.0},
+    "ones": {"shape": 3},
     "iota": {"n": 3},
     "linspace": {"start": 0.0, "stop": 1.0, "num": 4},
     "zeros": {"shape": 3},
