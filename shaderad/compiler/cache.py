@@ -30,9 +30,9 @@ T = TypeVar("T")
 _MAGIC = b"shaderad cache 1\n"
 _DIGEST_BYTES = 32
 _PRUNES_PER_LIMIT = 16
-"""Looking at every entry takes as long as many writes: each time that this part of the limit has
-been written, entries are dropped. A process begins somewhere in this part, so that many short
-processes together drop as many as a long one.
+"""A process prunes when it has written this part of the limit: pruning looks at every entry. Each
+process starts at a random point of that part, so many short processes together prune as often as a
+long one.
 """
 _DAY = 86400.0
 _CONTENTS = frozenset({"entries", "failed", "library", "slangpy"})

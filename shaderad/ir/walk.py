@@ -25,7 +25,7 @@ _BLOCKS = ("then", "otherwise", "body")
 
 
 _CHILDREN = "_children"
-"""Where a node, which never changes, keeps its children: many passes ask for them."""
+"""The attribute that caches the children of a node: nodes are immutable, and many passes ask."""
 
 
 def children(node: Expr | Stmt) -> tuple[Expr, ...]:
