@@ -64,6 +64,14 @@ def test_what_no_code_names_is_not_read() -> None:
     assert reads.are_current()
 
 
+def test_what_pytest_puts_into_an_assert_is_not_read() -> None:
+    def checked(x: Any) -> Any:
+        assert x is not None
+        return x
+
+    assert len(Reads("f", [("f", checked)])._then) < 20
+
+
 def test_equal_values_are_not_traced_again() -> None:
     held = types.SimpleNamespace(
         rate=0.1, name="a", shape=(1, (2.0, "b")), table=np.float32([1, 2]), scalar=np.float32(0.1)
