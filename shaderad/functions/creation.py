@@ -170,7 +170,7 @@ def full(shape: Any, value: Any, dtype: Any = None) -> Array:
     Differentiable in `value`: its cotangent is the sum of the result's.
     """
     one = as_element(value)
-    return _filled(shape_of(shape), one, one.element if dtype is None else element_type(dtype))
+    return _filled(shape_of(shape), one, _element(dtype, one))
 
 
 @array_function
@@ -223,8 +223,7 @@ def zeros_like(x: Any, dtype: Any = None) -> Array:
         ShapeError: SR0358 for what is no element type.
     """
     like = as_element(x)
-    element = like.element if dtype is None else element_type(dtype)
-    return made(b.zeros(ArrayType(element, like.extents)), ())
+    return made(b.zeros(ArrayType(_element(dtype, like), like.extents)), ())
 
 
 @array_function
@@ -243,7 +242,7 @@ def ones_like(x: Any, dtype: Any = None) -> Array:
         ShapeError: SR0358 for what is no element type.
     """
     like = as_element(x)
-    return _filled(like.extents, 1, like.element if dtype is None else element_type(dtype))
+    return _filled(like.extents, 1, _element(dtype, like))
 
 
 @array_function
@@ -264,8 +263,13 @@ def full_like(x: Any, value: Any, dtype: Any = None) -> Array:
     Differentiable in `value`: its cotangent is the sum of the result's.
     """
     like = as_element(x)
-    element = like.element if dtype is None else element_type(dtype)
-    return broadcast_to(cast_to(as_element(value), element), tuple(map(shown, like.extents)))
+    element = cast_to(as_element(value), _element(dtype, like))
+    return broadcast_to(element, tuple(map(shown, like.extents)))
+
+
+def _element(dtype: Any, like: TracedArray) -> Type:
+    """The element type that `dtype` stands for; that of `like` if it is left out."""
+    return like.element if dtype is None else element_type(dtype)
 
 
 def _filled(shape: Shape, value: Any, element: Type) -> Array:
