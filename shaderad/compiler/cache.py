@@ -62,7 +62,8 @@ class Cache:
         self._is_named = is_named
         self._is_private = False
         self._bytes_per_prune = limit_bytes // _PRUNES_PER_LIMIT
-        self._unpruned_bytes = random.randrange(self._bytes_per_prune)
+        # The generator of `random` is the user's, who may have seeded it.
+        self._unpruned_bytes = random.SystemRandom().randrange(self._bytes_per_prune)
 
     def usable(self, *, create: bool = False) -> Path | None:
         """The folder; `None` if it is missing, without `create`, or others can write to it.
