@@ -81,8 +81,8 @@ def _is_left_out(item: pytest.Item) -> bool:
 def _drawn(items: list[pytest.Item]) -> set[pytest.Item]:
     """The cases in the samples of their tests, and all of other tests.
 
-    Each test keeps a case on each runtime. The runtimes draw different cases: of a sample of one in
-    two, each case runs on one of them.
+    Each test keeps at least one case on each runtime that it is asked for. The runtimes draw
+    different cases: of a sample of one in two, each case runs on one of them.
     """
     drawn: set[pytest.Item] = set()
     cases: dict[tuple[str, bool], list[pytest.Item]] = defaultdict(list)
