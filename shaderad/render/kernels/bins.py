@@ -92,7 +92,17 @@ def is_before(a: float4, b: float4) -> bool:
 @sad.function
 def in_order(a: float4, b: float4, c: float4) -> int3:
     """Which of the corners 0, 1 and 2, at a, b and c, comes first, second and third."""
-    ab, bc, ac = is_before(a, b), is_before(b, c), is_before(a, c)
+    ab, bc, ac = False, False, False
+    first, second = a, b
+    # One copy of the code, as for the edges.
+    for k in range(3):
+        before = is_before(first, second)
+        if k == 0:
+            ab, first, second = before, b, c
+        elif k == 1:
+            bc, first, second = before, a, c
+        else:
+            ac = before
     if ab:
         if bc:
             return int3(0, 1, 2)
