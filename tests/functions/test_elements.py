@@ -139,3 +139,16 @@ def test_vectors_of_bools_choose_by_component() -> None:
     np.testing.assert_allclose(taken, np.where(mask, 2 * v, -0.5 / np.sqrt(np.abs(v))))
     with pytest.raises(sad.LanguageError, match="SR0303"):
         trace(lambda v: sad.where(v > 0.0, sad.float2(1, 2), 0.0), v, dtype=float3)
+
+
+@pytest.mark.gpu
+def test_inverse_hyperbolic_functions_of_large_numbers(device: sad.Device) -> None:
+    """Their squares overflow."""
+    x = np.float32([0.999e8, 1.001e8, 1e10, 1e19, 1e25, 3e38, np.inf])
+    for ours, numpys in ((sad.asinh, np.arcsinh), (sad.acosh, np.arccosh)):
+        wanted = numpys(x.astype(np.float64))
+        np.testing.assert_allclose(ours(sad.array(x)).numpy(), wanted, rtol=3e-7)
+        slopes = sad.grad(lambda x, f=ours: sad.sum(f(x)))(sad.array(x))
+        np.testing.assert_allclose(slopes.numpy(), 1.0 / x, rtol=1e-6, atol=1e-38)
+    np.testing.assert_allclose(sad.asinh(sad.array(-x)).numpy(), -np.arcsinh(x.astype(np.float64)))
+    assert np.isnan(sad.acosh(sad.array(np.float32([0.5, -1.0, -5.0, -1e30]))).numpy()).all()
