@@ -16,6 +16,7 @@ import numpy as np
 from shaderad.diagnostics import error
 from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.ir import ops
+from shaderad.language import help_texts
 from shaderad.language.annotations import HostVector
 from shaderad.language.intrinsics import (
     Intrinsic,
@@ -79,7 +80,12 @@ class CallableIntrinsic(Intrinsic):
 
 
 class CallableForm(KernelForm):
-    """A form that has a meaning outside of kernels only on arrays."""
+    # A form, which has a meaning outside of kernels only on arrays.
+
+    @property
+    def __doc__(self) -> str:  # type: ignore[override]
+        """The text of ``help(sad.range)``."""
+        return help_texts.FORMS[self.name]
 
     @api_boundary
     def __call__(self, *args: object, **kwargs: object) -> object:

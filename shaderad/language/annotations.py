@@ -22,6 +22,7 @@ from shaderad.ir import types as ir
 from shaderad.ir.pointers import holds_pointers, reaches_floats
 from shaderad.ir.saturation import to_integer
 from shaderad.ir.types import Access, Kind, Scalar
+from shaderad.language import help_texts
 from shaderad.language.intrinsics import is_device_array
 
 __all__ = [
@@ -69,9 +70,14 @@ class HostVector(np.ndarray[Any, np.dtype[Any]]):
 
 @dataclass(frozen=True)
 class TypeObject:
-    """``sad.float3``: an annotation, a dtype, and a constructor in kernels and in Python."""
+    # ``sad.float3``: an annotation, a dtype, and a constructor in kernels and in Python.
 
     ir_type: Scalar | ir.Vector | ir.Matrix
+
+    @property
+    def __doc__(self) -> str:  # type: ignore[override]
+        """The text of ``help(sad.float3)``."""
+        return help_texts.of_type(self.ir_type)
 
     def __repr__(self) -> str:
         return f"shaderad.{self.ir_type}"
@@ -142,9 +148,14 @@ class Subscripted:
 
 @dataclass(frozen=True)
 class AnnotationForm:
-    """An annotation that takes arguments in brackets: ``sad.In``, ``sad.LocalArray``, .."""
+    # An annotation that takes arguments in brackets: ``sad.In``, ``sad.LocalArray``, ...
 
     name: str
+
+    @property
+    def __doc__(self) -> str:  # type: ignore[override]
+        """The text of ``help(sad.In)``."""
+        return help_texts.ANNOTATIONS[self.name]
 
     def __repr__(self) -> str:
         return f"shaderad.{self.name}"
@@ -157,7 +168,12 @@ class AnnotationForm:
 
 @dataclass(frozen=True)
 class IndexMark:
-    """``sad.Index``: the annotation of the thread's own index."""
+    # ``sad.Index``: the annotation of the thread's own index.
+
+    @property
+    def __doc__(self) -> str:  # type: ignore[override]
+        """The text of ``help(sad.Index)``."""
+        return help_texts.ANNOTATIONS["Index"]
 
     def __repr__(self) -> str:
         return "shaderad.Index"
@@ -165,7 +181,12 @@ class IndexMark:
 
 @dataclass(frozen=True)
 class SamplerMark:
-    """``sad.Sampler``: the annotation of what `sad.sampler` makes."""
+    # ``sad.Sampler``: the annotation of what `sad.sampler` makes.
+
+    @property
+    def __doc__(self) -> str:  # type: ignore[override]
+        """The text of ``help(sad.Sampler)``."""
+        return help_texts.ANNOTATIONS["Sampler"]
 
     def __repr__(self) -> str:
         return "shaderad.Sampler"
