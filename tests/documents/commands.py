@@ -1,7 +1,8 @@
 """Shell commands of a page -> run in its folder, or held to what is there.
 
-Run: `shaderad ..` and `python FILE` of a file that the page wrote. What changes the machine and
-the repository's own scripts have tests of their own: the job, file, option or extra must exist.
+Run: `shaderad ...`, `python FILE` of a file that the page wrote, and `cd` for imports. What changes
+the machine and the repository's own scripts have tests of their own: the job, file, option or extra
+must exist.
 """
 
 from __future__ import annotations
@@ -69,6 +70,14 @@ def _python(arguments: list[str], folder: Path) -> str:
     return printed.getvalue()
 
 
+def _cd(arguments: list[str], _: Path) -> str:
+    """Python that starts in a folder of the repository imports what lies there."""
+    (folder,) = arguments
+    assert (ROOT / folder).is_dir()
+    sys.path.insert(0, str(ROOT / folder))
+    return ""
+
+
 def _torchrun(arguments: list[str], folder: Path) -> str:
     (script,) = [k for k, word in enumerate(arguments) if word.endswith(".py")]
     assert (ROOT / arguments[script]).exists()
@@ -96,6 +105,7 @@ def _apt_get(arguments: list[str], _: Path) -> str:
 
 
 _COMMANDS: dict[str, Callable[[list[str], Path], str]] = {
+    "cd": _cd,
     "shaderad": _shaderad,
     "python": _python,
     "torchrun": _torchrun,

@@ -42,9 +42,10 @@ class PageRun:
     def close(self) -> None:
         """Forgets the page's files and samples: other pages and tests have some of those names."""
         sys.path[:] = self._path
+        own = (str(self._folder), str(ROOT / "samples"))
         for name in set(sys.modules) - self._modules:
             file = getattr(sys.modules[name], "__file__", None)
-            if name == self._module.__name__ or (file and file.startswith(str(self._folder))):
+            if name == self._module.__name__ or (file and file.startswith(own)):
                 del sys.modules[name]
 
     def do(self, block: Block) -> None:

@@ -13,7 +13,7 @@ from tests.documents.page_run import PageRun, found_in, holds, matches
 from tests.samples.loading import ROOT
 
 DOCS = sorted((ROOT / "docs").glob("*.md"))
-LIBRARIES = {"torch": "torch", "scale": "torch", "jax": "jax"}
+LIBRARIES = {"torch": "torch", "scale": "torch", "jax": "jax", "quick_start": "torch"}
 """Pages whose blocks need a library that is not always there, and its module."""
 
 

@@ -61,7 +61,7 @@ def test_a_code_in_prose_leads_to_its_row(site: Path) -> None:
 
 
 def test_files_of_the_repository_that_pages_link_to_are_in_the_site(site: Path) -> None:
-    text = (site / "quick_start.html").read_text(encoding="utf-8")
+    text = (site / "fit_a_mesh.html").read_text(encoding="utf-8")
     (linked, *_) = re.findall(r'href="(source/samples/[^"]*README\.md\.txt)"', text)
     assert (site / linked).read_bytes() == (ROOT / linked[7:-4]).read_bytes()
 
