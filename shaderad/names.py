@@ -6,6 +6,7 @@ or a user function.
 
 from __future__ import annotations
 
+import inspect
 import types
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from typing import Any, cast
 import numpy as np
 
 from shaderad.diagnostics import error
+from shaderad.diagnostics.call_errors import bound_arguments
 from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.ir import ops
 from shaderad.language import help_texts
@@ -39,8 +41,9 @@ class CallableIntrinsic(Intrinsic):
 
         `min`, `max`, `any` and `all` of one array reduce it, over ``axis=``.
         """
-        is_reduction = len(args) == 1 and self.op.arity == 2
-        if len(args) == 2 and self.op in ops.OF_TWO.values() and _is_axis(*args):
+        is_test = self.op in (ops.ANY_OF, ops.ALL_OF)
+        is_reduction = (len(args), self.op.arity) == ((2, 1) if is_test else (1, 2))
+        if len(args) == 2 and self.op in (ops.MIN, ops.MAX) and _is_axis(*args):
             from shaderad.device.lines import user_span
 
             name, by_element = self.op.name, f"sad.{self.op.name}imum"
@@ -97,8 +100,8 @@ class CallableForm(KernelForm):
 
 
 @dataclass(frozen=True, repr=False)
-class IntrinsicOfTwo(CallableIntrinsic):
-    """``sad.maximum``: a primitive under a name that never reduces an array."""
+class Synonym(CallableIntrinsic):
+    """``sad.maximum``: another name of a primitive, by which it never reduces an array."""
 
     name: str
 
@@ -111,19 +114,36 @@ class IntrinsicOfTwo(CallableIntrinsic):
         _, _, rules = self.op.documentation.removeprefix(f"{self.op.signature}\n\n").partition(
             "\n\n"
         )
-        return f"{self.name}(a, b)\n\n{ops.same_by_element(self.op)}\n\n{rules}"
+        head = ops.synonym_signature(self.name)
+        return f"{head}\n\n{ops.synonym_value(self.name)}\n\n{rules}"
 
     def __repr__(self) -> str:
         return f"shaderad.{self.name}"
 
     @api_boundary
     def __call__(self, *args: object, **keywords: object) -> object:
-        """The operator on two arrays, NumPy arrays, vectors or numbers."""
+        """The operator on arrays, NumPy arrays, vectors or numbers."""
+        if self.op == ops.CLAMP:
+            form = inspect.signature(_bounded)
+            op, operands = _bounded(**bound_arguments(self, form, args, keywords).arguments)
+            return operands[0] if op is None else CallableIntrinsic(op)._of(operands)
         for keyword in keywords:
             raise error("SR0233", None, found=f"`{keyword}=`")
         if len(args) != self.op.arity:
             raise error("SR0231", None, name=self.name, found=len(args), wanted=self.op.arity)
         return self._of(args)
+
+
+def _bounded(
+    x: object,
+    min: object = None,  # noqa: A002 - as NumPy and JAX call the bounds
+    max: object = None,  # noqa: A002
+) -> tuple[ops.Op | None, tuple[object, ...]]:
+    """The primitive that keeps `x` within the bounds that are not `None`, and its operands."""
+    if min is None or max is None:
+        bound = max if min is None else min
+        return (None if bound is None else ops.MIN if min is None else ops.MAX), (x, bound)
+    return ops.CLAMP, (x, min, max)
 
 
 def _is_axis(x: Any, axis: object) -> bool:
@@ -136,7 +156,7 @@ def _is_axis(x: Any, axis: object) -> bool:
 
 INTRINSICS: Mapping[str, CallableIntrinsic] = types.MappingProxyType(
     {name: CallableIntrinsic(op) for name, op in ops.PUBLIC.items()}
-    | {name: IntrinsicOfTwo(op, name) for name, op in ops.OF_TWO.items()}
+    | {name: Synonym(op, name) for name, op in ops.SYNONYMS.items()}
 )
 """Every public primitive by its ``sad`` name."""
 

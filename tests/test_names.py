@@ -119,12 +119,12 @@ def test_a_formula_computes_what_its_name_does_elsewhere(name: str, device: sad.
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("T", "`sad.transpose(x)`"),
-        ("sum", "`sad.sum`"),
+        ("mT", "`sad.transpose(x)`"),
+        ("prod", "`sad.prod`"),
         ("sin", "`sad.sin`"),
-        ("reshape", "`sad.reshape`"),
+        ("roll", "`sad.roll`"),
         ("flatten", "`sad.reshape(x, -1)`"),
-        ("astype", "`sad.cast(x, int)`"),
+        ("half", "`sad.cast(x, float)`"),
         ("backward", "`sad.grad`"),
         ("zyzzyva", ""),
     ],

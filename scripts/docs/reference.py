@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from string import Formatter
@@ -113,8 +113,8 @@ def functions_of(rules: list[ops.Rule]) -> str:
         head = ["| Function | Types | Value | Derivative |", "|---|---|---|---|"]
     described = [
         *((op, op.signature, op.value) for op in rows),
-        *((op, f"{name}(a, b)", ops.same_by_element(op))
-          for name, op in ops.OF_TWO.items() if op in rows),
+        *((op, ops.synonym_signature(name), ops.synonym_value(name))
+          for name, op in ops.SYNONYMS.items() if op in rows),
     ]  # fmt: skip
     cells = [
         (f"`{signature}`", *([op.rule.value] if rules[1:] else []), value, op.derivative or "none")
@@ -168,7 +168,7 @@ def _function_row(thing: griffe.Object | griffe.Alias) -> str:
     about = thing.docstring.value.partition("\n")[0] if thing.docstring else ""
     if about.startswith("Deprecated"):
         return ""
-    shown = [_parameter(p) for p in thing.parameters] if thing.is_function else []
+    shown = [_parameter(p) for p in _forms(thing)[0].parameters] if thing.is_function else []
     call = f"{thing.name}({', '.join(shown)})" if shown else thing.name
     return f"| `{call}` | {_prose(about).removesuffix('.')} |"
 
@@ -186,13 +186,22 @@ def _package() -> griffe.Object | griffe.Alias:
 
 def _entry(thing: griffe.Object | griffe.Alias, name: str) -> Iterator[str]:
     yield f"### {name}\n"
-    signature = _signature(thing, name)
-    if signature:
-        yield textwrap.indent(signature, "    ") + "\n"
+    signatures = [_signature(form, name) for form in _forms(thing)]
+    if signatures[0]:
+        yield textwrap.indent("\n".join(signatures), "    ") + "\n"
     for section in thing.docstring.parsed if thing.docstring else ():
         yield from _section(section)
     if thing.is_class and "dataclass" in thing.labels:
         yield from _fields(thing)
+
+
+def _forms(thing: griffe.Object | griffe.Alias) -> Sequence[griffe.Object | griffe.Alias]:
+    """The overloads of a function, whose docstring is about the parameters of all; else itself."""
+    overloads = (thing.overloads if thing.is_function else None) or []
+    if overloads:
+        by_name = {p.name: p for overload in overloads for p in overload.parameters}
+        thing.parameters = griffe.Parameters(*by_name.values())
+    return overloads or [thing]
 
 
 def _documents_arguments(thing: griffe.Object | griffe.Alias) -> bool:

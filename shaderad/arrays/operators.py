@@ -1,16 +1,21 @@
-"""Python's operators on arrays -> array functions; the base class of `Array`."""
+"""Python's operators and NumPy's methods on arrays -> array functions; the base of `Array`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from types import MethodType
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 from shaderad.arrays.syntax import SYNTAX
-from shaderad.diagnostics.tracebacks import api_class
+from shaderad.diagnostics.tracebacks import api_boundary, api_class
+from shaderad.ir.types import Struct
 
 if TYPE_CHECKING:
     from shaderad.arrays.arrays import Array
     from shaderad.language.annotations import TypeObject
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _Binary = Callable[[Any, Any], "Array"]
 
@@ -34,9 +39,44 @@ def _binary(op: str) -> tuple[_Binary, _Binary]:
     return method, reflected
 
 
+class unless_field(Generic[P, R]):
+    """A method of arrays, which gives way to a field of the same name: ``box.min`` is the field."""
+
+    def __init__(self, function: Callable[P, R]) -> None:
+        function.__qualname__ = f"Array.{function.__name__}"  # as messages name it
+        self._function = api_boundary(function)
+        self.__doc__ = function.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, array: None, owner: type) -> Callable[P, R]: ...
+    @overload
+    def __get__(self, array: Any, owner: type) -> Callable[..., R]: ...
+    def __get__(self, array: Any, owner: type) -> Any:
+        if array is None:
+            return self._function
+        element = array.element
+        if isinstance(element, Struct) and self._name in element.type_by_field:
+            return SYNTAX.functions.attribute(array, self._name)
+        return self._bound(array)
+
+    def _bound(self, array: Any) -> Any:
+        return MethodType(self._function, array)
+
+
+class property_unless_field(unless_field[P, R]):
+    """Likewise, a property."""
+
+    def _bound(self, array: Any) -> Any:
+        function: Callable[..., Any] = self._function
+        return function(array)
+
+
 @api_class
 class ArrayOperators:
-    """The elementwise operators, and the matrix product."""
+    """The elementwise operators, the matrix product, and methods that NumPy's arrays have."""
 
     __slots__ = ()
 
@@ -74,3 +114,48 @@ class ArrayOperators:
 
     def __ne__(self, other: object) -> Array:  # type: ignore[override]
         return SYNTAX.functions.binary("not_equal", self, other)
+
+    @property_unless_field
+    def T(self) -> Array:
+        """The axes in reverse. Vectors and matrices stay as they are: `sad.transpose` of an array
+        of matrices transposes each of them.
+
+        Raises:
+            ShapeError: SR0835 for matrices with fewer than two axes.
+        """
+        return SYNTAX.functions.method("T", self)
+
+    @unless_field
+    def sum(self, axis: int | Sequence[int] | None = None, *, keepdims: bool = False) -> Array:
+        """``sad.sum(x, axis, keepdims=keepdims)``."""
+        return SYNTAX.functions.method("sum", self, axis, keepdims=keepdims)
+
+    @unless_field
+    def mean(self, axis: int | Sequence[int] | None = None, *, keepdims: bool = False) -> Array:
+        """``sad.mean(x, axis, keepdims=keepdims)``."""
+        return SYNTAX.functions.method("mean", self, axis, keepdims=keepdims)
+
+    @unless_field
+    def max(self, axis: int | Sequence[int] | None = None, *, keepdims: bool = False) -> Array:
+        """``sad.max(x, axis=axis, keepdims=keepdims)``."""
+        return SYNTAX.functions.method("max", self, axis, keepdims=keepdims)
+
+    @unless_field
+    def min(self, axis: int | Sequence[int] | None = None, *, keepdims: bool = False) -> Array:
+        """``sad.min(x, axis=axis, keepdims=keepdims)``."""
+        return SYNTAX.functions.method("min", self, axis, keepdims=keepdims)
+
+    @unless_field
+    def reshape(self, *shape: Any) -> Array:
+        """``sad.reshape(x, shape)``; extents may be arguments of their own."""
+        return SYNTAX.functions.method("reshape", self, *shape)
+
+    @unless_field
+    def ravel(self) -> Array:
+        """The elements along one axis, in row-major order: ``sad.reshape(x, -1)``."""
+        return SYNTAX.functions.method("reshape", self, -1)
+
+    @unless_field
+    def astype(self, dtype: Any) -> Array:
+        """``sad.cast(x, dtype)``."""
+        return SYNTAX.functions.method("astype", self, dtype)

@@ -43,5 +43,9 @@ class PythonSyntax(Protocol):
         """``x.name``, for a field or components of every element."""
         ...
 
+    def method(self, name: str, x: Any, *args: Any, **keywords: Any) -> Any:
+        """``x.name(*args, **keywords)``, for a method of NumPy's arrays."""
+        ...
+
 
 SYNTAX: Supplied[PythonSyntax] = Supplied()

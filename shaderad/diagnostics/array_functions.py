@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from shaderad.diagnostics.errors import Error, Message, ShapeError
+from shaderad.diagnostics.errors import Error, LanguageError, Message, ShapeError
 
+_language = partial(Message, LanguageError)
 _shape = partial(Message, ShapeError)
 
 MESSAGES: dict[str, Message] = {
@@ -111,5 +112,22 @@ MESSAGES: dict[str, Message] = {
         "`sad.norm` of `{element}` without `axis` would be one norm per component",
         label="found {element} of shape {shape}",
         help="{help}; give `axis` for one norm per component",
+    ),
+    "SR0833": _shape(
+        "`sad.{name}` of an array with several axes needs `axis`",
+        label="found shape {shape}",
+        note="NumPy, JAX and PyTorch do not agree on what this call means",
+        help="name the axis: `axis=0` is the first one, `axis=-1` the last one; `x.ravel()` "
+        "makes one axis of all",
+    ),
+    "SR0835": _shape(
+        "`x.T` reverses the axes of an array, and this one holds `{element}` and has shape {shape}",
+        help="write `sad.transpose(x)` to transpose each matrix",
+    ),
+    "SR0834": _language(
+        "`sad.{name}` {found} looks like JAX's `scan(f, init, xs)`",
+        note="here `scan(op, x, init)` combines the elements of `x` by an associative operator",
+        help="write `sad.loop(f, init, xs)`, or `sad.fori_loop(length, body, init)` without rows; "
+        "an associative operator of your own is a `@sad.function`",
     ),
 }

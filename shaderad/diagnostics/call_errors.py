@@ -14,6 +14,25 @@ from shaderad.diagnostics.errors import counted
 P = ParamSpec("P")
 R = TypeVar("R")
 
+_OWN_KEYWORDS = {
+    "dim": ("axis",),
+    "dims": ("axes", "axis", "shift"),
+    "keepdim": ("keepdims",),
+    "a": ("x", "keys", "arrays", "a"),
+    "input": ("x", "keys"),
+    "arr": ("x",),
+    "a_min": ("min",),
+    "a_max": ("max",),
+    "fill_value": ("value",),
+    "correction": ("ddof",),
+    "lhs": ("x",),
+    "rhs": ("w",),
+    "body_fun": ("body",),
+    "cond_fun": ("cond",),
+    "init_val": ("init",),
+}
+"""Keywords of NumPy, JAX and PyTorch, and what parameters of the same meaning are called here."""
+
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
@@ -81,7 +100,10 @@ def call_error(
 
 def unknown_keyword(name: str, keyword: str, known: Sequence[str], form: str) -> Error:
     """SR0292: `name`, whose parameters read `form`, has no parameter `keyword`."""
-    close = difflib.get_close_matches(keyword, known, 1, cutoff=0.6)
+    close = [own for own in _OWN_KEYWORDS.get(keyword, ()) if own in known]
+    close = close or difflib.get_close_matches(keyword, known, 1, cutoff=0.6)
+    if name in ("scan", "associative_scan") and keyword in ("xs", "length"):
+        return error("SR0834", name=name, found=f"with `{keyword}=`")
     help_ = f"did you mean `{close[0]}`?" if close else "leave it out"
     return error("SR0292", name=name, keyword=keyword, form=form, help=help_)
 

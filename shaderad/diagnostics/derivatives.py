@@ -112,6 +112,11 @@ MESSAGES: dict[str, Message] = {
         help="choose a point beside the jump, or let `jump_share=0.05` skip up to 5 % of the "
         "floats of each argument",
     ),
+    "SR0481": _derivative(
+        "with `has_aux=True` a function returns a tuple `(loss, aux)`, and this one returned "
+        "{found}",
+        help="return both, or leave `has_aux` out",
+    ),
     "SR0463": _gradient(
         "vjp and jvp by {name} disagree",
         label="<pullback(y_bar), x_dot> is {found:.6g}, <y_bar, jvp(x_dot)> is {expected:.6g}",

@@ -100,7 +100,6 @@ _INSTEAD: dict[str, str] = {
         "take `s: sad.Sampler`, which `sad.sampler` makes, beside `t: sad.Texture2D[float4]`"
     ),
     "template": "write `sad.Const[int]` for constants; arrays and structs need their types",
-    "clip": "write `sad.clamp(x, low, high)`",
     "mix": "write `sad.lerp(a, b, t)`",
     "fract": "write `sad.frac`",
     "inversesqrt": "write `sad.rsqrt`",
@@ -162,7 +161,6 @@ _INSTEAD: dict[str, str] = {
     "multiply": "write `a * b`, or `sad.mul`",
     "allclose isclose": "write `sad.all(sad.abs(a - b) < tolerance)`",
     "array_equal": "write `sad.all(a == b)`",
-    "astype": "write `sad.cast(x, int)`",
     "deg2rad": "write `sad.radians`",
     "rad2deg": "write `sad.degrees`",
     "pmap": "write `sad.vmap(f)`, on one device",
@@ -231,7 +229,7 @@ REMEDY_BY_NAME: dict[str, str] = {
 
 
 ATTRIBUTES: dict[str, str] = {
-    "T mT": "write `sad.transpose(x)`",
+    "mT": "write `sad.transpose(x)`",
     "to cpu cuda": "write `x.numpy()`; arrays stay on the device that made them",
     "float int bool half double long type": "write `sad.cast(x, float)`, or another type",
     "detach": "write `sad.detach(x)`",

@@ -167,7 +167,7 @@ def jvp(
 
 
 @api_boundary
-def grad(function: Function, argnums: int | Sequence[int] = 0) -> Function:
+def grad(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Function:
     """The gradient of a function whose result holds exactly one float.
 
     ``grad(f)(x) = d f(x) / d x``: the pullback of 1. The primal is dispatched only as far as the
@@ -178,27 +178,35 @@ def grad(function: Function, argnums: int | Sequence[int] = 0) -> Function:
             arrays.
         argnums: Positional arguments to differentiate by. An int gives one gradient, and a tuple
             gives a tuple of gradients.
+        has_aux: True if `function` returns ``(loss, aux)``, where only the loss is differentiated.
 
     Returns:
         A function of the same arguments and call keywords. A gradient has the form and element type
-        of its argument; it is `None` for what holds no float.
+        of its argument; it is `None` for what holds no float. With `has_aux` it returns
+        ``(gradient, aux)``.
 
     Raises:
-        DerivativeError: When called: SR0455 and SR0456 for argnums, SR0457 for the result.
+        DerivativeError: When called: SR0455 and SR0456 for argnums, SR0457 for the result, SR0481
+            with `has_aux`, unless the result is a tuple of two.
 
     Differentiable itself, as `vjp` is.
     """
 
     @api_boundary
     def gradient(*args: Any, **call: Any) -> Any:
-        return _value_and_grad(function, argnums, args, call, when=When.IF_NEEDED)[1]
+        out, found = _value_and_grad(
+            function, argnums, args, call, when=When.IF_NEEDED, has_aux=has_aux
+        )
+        return (found, out[1]) if has_aux else found
 
     return gradient
 
 
 @api_boundary
-def value_and_grad(function: Function, argnums: int | Sequence[int] = 0) -> Function:
-    """Like `grad`, returning ``(value, gradient)``.
+def value_and_grad(
+    function: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False
+) -> Function:
+    """Like `grad`, returning ``(value, gradient)``, or with `has_aux` ``((value, aux), gradient)``.
 
     A kernel whose threads write elements of their own, or add to elements that all of them share,
     computes both by one dispatch, unless what its result becomes is needed before.
@@ -206,17 +214,21 @@ def value_and_grad(function: Function, argnums: int | Sequence[int] = 0) -> Func
     Args:
         function: As of `grad`.
         argnums: As of `grad`.
+        has_aux: As of `grad`.
 
     Returns:
         A function of the same arguments and call keywords.
 
     Raises:
-        DerivativeError: When called: SR0455 and SR0456 for argnums, SR0457 for the result.
+        DerivativeError: When called: SR0455 and SR0456 for argnums, SR0457 for the result, SR0481
+            with `has_aux`, unless the result is a tuple of two.
     """
 
     @api_boundary
     def value_and_gradient(*args: Any, **call: Any) -> Any:
-        return _value_and_grad(function, argnums, args, call, when=When.WITH_GRADIENTS)
+        return _value_and_grad(
+            function, argnums, args, call, when=When.WITH_GRADIENTS, has_aux=has_aux
+        )
 
     return value_and_gradient
 
@@ -228,11 +240,16 @@ def _value_and_grad(
     call: dict[str, Any],
     *,
     when: When,
+    has_aux: bool,
 ) -> tuple[Any, Any]:
+    """The result and the gradients by `argnums`."""
     positions = positions_of(argnums, len(args))
     at = linearised(function, args, call, when=when)
     check_differentiable(at, positions)
-    found = at.pull(_ones(function, at.out), positions, None)
+    if has_aux:
+        found = at.pull(_ones_and_none(function, at.out), positions, None)
+    else:
+        found = at.pull(_ones(function, at.out), positions, None)
     if when is When.WITH_GRADIENTS:
         for leaf in trees.leaves(at.out):
             if isinstance(leaf, Array):
@@ -375,6 +392,14 @@ def _ones(function: Function, out: Any) -> Any:
         return one
 
     return trees.mapped(cotangent, out)
+
+
+def _ones_and_none(function: Function, out: Any) -> Any:
+    """1 as the cotangent of the first of two results, and none of the second."""
+    if not isinstance(out, tuple) or len(cast("tuple[Any, ...]", out)) != 2:
+        raise error("SR0481", found=trees.described(out))
+    loss, _ = cast("tuple[Any, Any]", out)
+    return _ones(function, loss), None
 
 
 def _one_float(function: Function, out: Any) -> Array:

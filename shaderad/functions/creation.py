@@ -99,7 +99,7 @@ def _finite(x: Any, name: str) -> float:
 
 
 @array_function
-def linspace(start: Any, stop: Any, num: Any, endpoint: bool = True) -> Array:
+def linspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True) -> Array:
     """Numbers at equal distances from `start` to `stop`, as in NumPy.
 
     ``(1 - t) * start + t * stop`` with ``t = k / (num - 1)`` for k = 0, 1, .., num - 1; without the

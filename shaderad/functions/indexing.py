@@ -135,7 +135,9 @@ def _index(given: Any) -> TracedArray:
 
 @array_function
 def scatter_add(base: Any, index: Any, values: Any) -> Array:
-    """`base` with values added.
+    """`base` with values added, as JAX's ``base.at[index].add(values)``.
+
+    PyTorch's ``scatter_add(base, dim, index, values)`` takes positions along one axis for each row.
 
     ``result = base; result[index[j..]] += values[j..]``
 
@@ -184,7 +186,9 @@ def _rows_of(target: TracedArray, at: TracedArray, values: Any) -> tuple[Value, 
 
 @array_function
 def scatter(base: Any, index: Any, values: Any) -> Array:
-    """`base` with elements, or rows, replaced; the last writer lasts.
+    """`base` with rows replaced, as JAX's ``base.at[index].set(values)``; the last writer lasts.
+
+    PyTorch's ``scatter(base, dim, index, values)`` takes positions along one axis for each row.
 
     ``result = base; result[index[j..]] = values[j..]``
 
@@ -225,7 +229,9 @@ def last_writer(index: Value, count: Size) -> Value:
 
 @array_function
 def compact(x: Any, mask: Any) -> tuple[Array, Array]:
-    """The elements, or rows, where the mask holds, padded with 0; and how many.
+    """The rows where the mask holds, then zeros up to the shape of `x`; and how many there are.
+
+    NumPy's ``x[mask]`` and ``compress`` drop the other rows; here the shape stays.
 
     Args:
         x: Elements of any type, with at least one axis.

@@ -18,10 +18,12 @@ from shaderad.ir.pointers import comes_apart
 from shaderad.language.structs import StructInfo
 from shaderad.runtime.buffers import element_axes
 
-_REDUCTIONS = (ops.MIN, ops.MAX, ops.ANY_OF, ops.ALL_OF)
+_TESTS = (ops.ANY_OF, ops.ALL_OF)
+_REDUCTIONS = (ops.MIN, ops.MAX, *_TESTS)
 
 _matmul = array_function(linalg.matmul)
 _primitive = array_function(elements.primitive)
+_dot = array_function(linalg.dot)
 detached = array_function(elements.detach)
 _struct_of = array_function(elements.struct_of)
 
@@ -32,11 +34,13 @@ def intrinsic(op: ops.Op, args: tuple[Any, ...], keywords: dict[str, Any]) -> An
     Raises:
         CallError: SR0292 for a keyword that is no parameter.
     """
-    if op in _REDUCTIONS and len(args) == 1:
+    if op in _REDUCTIONS and (len(args) == 1 or op in _TESTS):
         return _reduction(op, *args, **_known(op, keywords, "axis", "keepdims"))
     if op == ops.TRANSPOSE and args and not _holds_matrices(args[0]):
         return _transpose(*args, **_known(op, keywords, "axes"))
     _known(op, keywords)
+    if op == ops.DOT and len(args) == op.arity:
+        return _dot(*args)
     return _matmul(*args) if op == ops.MATMUL else _primitive(op, *args)
 
 
@@ -51,7 +55,7 @@ def _known(op: ops.Op, keywords: dict[str, Any], *names: str) -> dict[str, Any]:
 
 
 @array_function
-def _reduction(op: ops.Op, x: Any, *, axis: Axes = None, keepdims: bool = False) -> Array:
+def _reduction(op: ops.Op, x: Any, axis: Axes = None, *, keepdims: bool = False) -> Array:
     return reductions.reduced_by(op, x, axis, keepdims)
 
 

@@ -23,6 +23,7 @@ from shaderad.trace.primitives import (
     common_batch,
     known_shape,
     made,
+    only_axis,
     repeats_to,
     size_array,
     spread,
@@ -216,7 +217,7 @@ def reversed_value(value: Value, axis: int) -> Value:
 
 
 @array_function
-def roll(x: Any, shift: Any, axis: int = -1) -> Array:
+def roll(x: Any, shift: Any, axis: int | None = None) -> Array:
     """The elements moved along an axis, the last ones to the front, as in NumPy.
 
     ``result[(i + shift) mod n] = x[i]``
@@ -224,15 +225,16 @@ def roll(x: Any, shift: Any, axis: int = -1) -> Array:
     Args:
         x: Elements of any type.
         shift: A whole number, or a size; it may be negative, and larger than the axis.
-        axis: The axis along which elements move.
+        axis: The axis along which elements move; an array with one axis needs none.
 
     Raises:
-        ShapeError: SR0323 for an axis, SR0370 for a shift that is no whole number.
+        ShapeError: SR0323 for an axis, SR0370 for a shift that is no whole number, SR0833 for
+            several axes and no `axis`.
 
     Differentiable: the cotangent is rolled back.
     """
     operand = traced(x, "x")
-    position = len(operand.batch) + axis_of(axis, len(operand.extents))
+    position = len(operand.batch) + only_axis(axis, operand, "roll")
     count = operand.value.shape[position]
     if not tracing().is_positive(count):
         return operand

@@ -13,10 +13,11 @@ from shaderad.arrays.arrays import Array, is_host_array
 from shaderad.arrays.traced_sizes import TracedSize
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error
+from shaderad.functions.components import packed
 from shaderad.functions.contractions import Labelled, contracted, ellipsis
-from shaderad.functions.elements import as_element, binary
+from shaderad.functions.elements import as_element, binary, primitive
 from shaderad.ir import ops
-from shaderad.ir.types import Scalar
+from shaderad.ir.types import Scalar, Vector
 from shaderad.trace.primitives import as_number, known_shape
 from shaderad.trace.traced import TracedArray, tracing
 
@@ -41,6 +42,31 @@ def matmul(left: Any, right: Any) -> TracedArray:
     columns = ("j",) if len(y.extents) > 1 else ()
     left, right = Labelled(x, (*around[0], *rows, "k")), Labelled(y, (*around[1], "k", *columns))
     return contracted((left, right), (*max(around, key=len), *rows, *columns))
+
+
+def dot(left: Any, right: Any) -> TracedArray:
+    """The inner product of vectors, by element; of two arrays of numbers NumPy's, up to two axes.
+
+    Beside vectors, numbers along the last axis are vectors, too.
+
+    Raises:
+        LanguageError: SR0312 for other elements, or more axes.
+        ShapeError: SR0344, where the inner sizes differ.
+    """
+    x, y = as_element(left), as_element(right)
+    numbers = [z for z in (x, y) if isinstance(z.element, Scalar) and z.extents]
+    vectors = [z.element for z in (x, y) if isinstance(z.element, Vector)]
+    if len(numbers) == 2 and max(len(z.extents) for z in numbers) <= 2:
+        return matmul(x, y)
+    if len(numbers) == 1 and len(vectors) == 1:
+        x, y = (packed(z, vectors[0]) if z is numbers[0] else z for z in (x, y))
+        numbers = [z for z in (x, y) if isinstance(z.element, Scalar)]
+    if numbers:
+        found = ", ".join(f"`{z.element}` of shape {known_shape(z.extents)}" for z in (x, y))
+        raise error("SR0312", user_span(), name="dot", found=found,
+                    help="it takes arrays of vectors, or two arrays of numbers with one or two "
+                    "axes; for others, `sad.sum(a * b, axis=-1)` or `sad.tensordot`")  # fmt: skip
+    return primitive(ops.DOT, x, y)
 
 
 def is_operand(x: Any) -> bool:

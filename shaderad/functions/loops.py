@@ -6,15 +6,17 @@ the body gives it.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, overload
 
 from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array
-from shaderad.arrays.traced_sizes import size_of
+from shaderad.arrays.traced_sizes import shown, size_of, size_or_none
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import Error, LanguageError, error
-from shaderad.diagnostics.call_errors import fitting_call
+from shaderad.diagnostics.call_errors import bound_arguments, fitting_call
+from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.functions.array_function import array_function
 from shaderad.functions.bodies import (
     TracedBody,
@@ -25,7 +27,9 @@ from shaderad.functions.bodies import (
     rebuilt,
 )
 from shaderad.functions.components import packed
-from shaderad.functions.elements import as_element, cast_to, conform
+from shaderad.functions.elements import as_element, binary, cast_to, conform
+from shaderad.functions.layout import whole_number
+from shaderad.ir import sizes
 from shaderad.ir.arrays import ArrayType, Loop, Value, WhileLoop
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import BOOL, DOUBLE, FLOAT, INT, is_float
@@ -48,17 +52,29 @@ _MIXED_TYPES = ("SR0303", "SR0304", "SR0312")
 T = TypeVar("T")
 
 
-@array_function
+@overload
 def fori_loop(
     count: Any,
     body: Callable[[Array, Any], Any],
     init: Any,
     checkpoint: Literal["sqrt", "all", "none"] = "sqrt",
-) -> Any:
-    """``carry = body(k, carry)`` for k in ``range(count)``.
+) -> Any: ...
+@overload
+def fori_loop(
+    lower: Any,
+    upper: Any,
+    body: Callable[[Array, Any], Any],
+    init: Any,
+    checkpoint: Literal["sqrt", "all", "none"] = "sqrt",
+) -> Any: ...
+@api_boundary
+def fori_loop(*args: Any, **keywords: Any) -> Any:  # noqa: D417 - of both forms
+    """``carry = body(k, carry)`` for k in ``range(count)``, or in ``range(lower, upper)``.
 
     Args:
         count: A number, or a size such as ``x.shape[0]``.
+        lower: The first k, a whole number or a size; it may be negative.
+        upper: The end of the range, likewise; below `lower` there are no iterations.
         body: Called once, on traced arrays; k is an int array without axes.
         init: A number, array, struct, or tuple, list or dict of them. Each keeps its element type
             and shape; a number takes the type that the body gives it.
@@ -72,7 +88,7 @@ def fori_loop(
     Raises:
         LanguageError: SR0333, where the body gives another form, SR0335 for another `checkpoint`.
         ShapeError: SR0330, SR0334, where a carry changes its type or shape, SR0370 and SR0371 for
-            the count.
+            the count, `lower` or `upper`.
         DerivativeError: SR0471 for reverse mode through ``checkpoint="none"``.
 
     Differentiable in `init` and in what the body captures.
@@ -81,13 +97,52 @@ def fori_loop(
     Zhang, Guestrin, *Training deep nets with sublinear memory cost*, arXiv:1604.06174, for
     sqrt(count).
     """
+    has_bounds = not {"lower", "upper"}.isdisjoint(keywords) or (
+        len(args) > 1
+        and not callable(args[1])
+        and (any(map(callable, args[2:3])) or size_or_none(args[1]) is not None)
+    )
+    loop_of_form = _loop_between if has_bounds else _loop_counted
+    form = inspect.signature(loop_of_form)
+    return loop_of_form(**bound_arguments(fori_loop, form, args, keywords).arguments)
+
+
+@array_function
+def _loop_counted(
+    count: Any, body: Callable[[Array, Any], Any], init: Any, checkpoint: Checkpoint = "sqrt"
+) -> Any:
+    return _carried(size_of(count, "count"), 0, body, init, checkpoint)
+
+
+@array_function
+def _loop_between(
+    lower: Any,
+    upper: Any,
+    body: Callable[[Array, Any], Any],
+    init: Any,
+    checkpoint: Checkpoint = "sqrt",
+) -> Any:
+    first = whole_number(lower, "lower")
+    length = sizes.subtract(whole_number(upper, "upper"), first)
+    count = size_of(shown(sizes.maximum(length, 0)), "upper")
+    return _carried(count, first, body, init, checkpoint)
+
+
+fori_loop.__signature__ = inspect.signature(_loop_counted)  # type: ignore[attr-defined]
+
+
+def _carried(
+    count: Size, first: Size, body: Callable[[Array, Any], Any], init: Any, checkpoint: str
+) -> Any:
+    """The last carry of `count` iterations, the first of which gets `first` as its k."""
     if checkpoint not in ("sqrt", "all", "none"):
         raise error("SR0335", user_span(), found=repr(checkpoint))
 
     def step(k: TracedArray, carry: Any, _: Any) -> tuple[Any, Any]:
-        return fitting_call(body, k, carry), ()
+        place = k if first == 0 else binary("add", shown(first), k)
+        return fitting_call(body, place, carry), ()
 
-    carry, _ = _repeated(step, size_of(count, "count"), init, (), checkpoint)
+    carry, _ = _repeated(step, count, init, (), checkpoint)
     return carry
 
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from shaderad.arrays.arrays import Array
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error
 from shaderad.diagnostics.foreign_names import remedy_for_attribute
-from shaderad.functions import elements, linalg
+from shaderad.functions import elements, layout, linalg, reductions
+from shaderad.functions.array_function import array_function
+from shaderad.functions.kernel_names import intrinsic
 from shaderad.functions.run_operator import run_elementwise, run_operator
 from shaderad.functions.subscripts import sliced
 from shaderad.ir import ops
-from shaderad.ir.types import Type
+from shaderad.ir.types import Matrix, Type
 from shaderad.language.annotations import TypeObject
+from shaderad.trace.primitives import known_shape, traced
 
 
 def unary(op: str, x: Array) -> Array:
@@ -56,6 +60,41 @@ def attribute(x: Array, name: str) -> Array:
 
     remedy = remedy_for_attribute(name, {*ops.PUBLIC, *vars(public)})
     raise error("SR0290", user_span(), element=x.element, name=name, remedy=remedy)
+
+
+def method(name: str, x: Array, *args: Any, **keywords: Any) -> Array:
+    """``x.name(*args, **keywords)``, for a method of NumPy's arrays."""
+    return _METHODS[name](x, *args, **keywords)
+
+
+def _extreme(op: ops.Op) -> Callable[..., Array]:
+    def over_axes(x: Array, axis: Any, **keywords: Any) -> Array:
+        return intrinsic(op, (x,), {"axis": axis, **keywords})
+
+    return over_axes
+
+
+@array_function
+def _axes_reversed(x: Array) -> Array:
+    operand = traced(x)
+    if isinstance(operand.element, Matrix) and len(operand.extents) < 2:
+        raise error("SR0835", user_span(), element=x.element, shape=known_shape(operand.extents))
+    return layout.transpose(operand)
+
+
+def _reshaped(x: Array, *shape: Any) -> Array:
+    return layout.reshape(x, shape[0] if len(shape) == 1 else shape)
+
+
+_METHODS: dict[str, Callable[..., Array]] = {
+    "T": _axes_reversed,
+    "sum": reductions.sum,
+    "mean": reductions.mean,
+    "max": _extreme(ops.MAX),
+    "min": _extreme(ops.MIN),
+    "reshape": _reshaped,
+    "astype": elements.cast,
+}
 
 
 def _part(x: Array, name: str) -> Array | None:

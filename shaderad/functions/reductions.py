@@ -76,7 +76,7 @@ def reduce(op: Operator, x: Any, init: Any = None, *, axis: Axes = None) -> Arra
 
 
 @array_function
-def sum(x: Any, *, axis: Axes = None, keepdims: bool = False) -> Array:  # noqa: A001
+def sum(x: Any, axis: Axes = None, *, keepdims: bool = False) -> Array:  # noqa: A001
     """The sum over axes.
 
     Args:
@@ -100,7 +100,7 @@ def sum(x: Any, *, axis: Axes = None, keepdims: bool = False) -> Array:  # noqa:
 
 
 @partial(array_function, zero_wins=False)
-def prod(x: Any, *, axis: Axes = None, keepdims: bool = False) -> Array:
+def prod(x: Any, axis: Axes = None, *, keepdims: bool = False) -> Array:
     """The product over axes.
 
     Args:
@@ -121,7 +121,7 @@ def prod(x: Any, *, axis: Axes = None, keepdims: bool = False) -> Array:
 
 
 @array_function
-def mean(x: Any, *, axis: Axes = None, keepdims: bool = False) -> Array:
+def mean(x: Any, axis: Axes = None, *, keepdims: bool = False) -> Array:
     """The mean over axes.
 
     Args:
@@ -147,7 +147,7 @@ def mean(x: Any, *, axis: Axes = None, keepdims: bool = False) -> Array:
 
 
 @array_function
-def logsumexp(x: Any, *, axis: Axes = None, keepdims: bool = False) -> Array:
+def logsumexp(x: Any, axis: Axes = None, *, keepdims: bool = False) -> Array:
     """The logarithm of the sum of exponentials over axes, which neither overflows nor underflows.
 
     ``log(sum(exp(x)))``, computed as ``m + log(sum(exp(x - m)))`` with the largest element m.
@@ -193,7 +193,7 @@ def finite_maximum(x: TracedArray, axis: Axes, *, keepdims: bool) -> TracedArray
 
 
 @array_function
-def argmin(x: Any, *, axis: int | None = None) -> Array:
+def argmin(x: Any, axis: int | None = None) -> Array:
     """The position of the smallest element, the first of several.
 
     Args:
@@ -210,7 +210,7 @@ def argmin(x: Any, *, axis: int | None = None) -> Array:
 
 
 @array_function
-def argmax(x: Any, *, axis: int | None = None) -> Array:
+def argmax(x: Any, axis: int | None = None) -> Array:
     """The position of the largest element, the first of several.
 
     Args:

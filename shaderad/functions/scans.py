@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 from shaderad.arrays.arrays import Array
@@ -23,6 +24,7 @@ from shaderad.trace.primitives import (
     common_batch,
     known_shape,
     made,
+    only_axis,
     spread,
     traced,
 )
@@ -37,7 +39,7 @@ def scan(
     x: Any,
     init: Any = None,
     *,
-    axis: int = -1,
+    axis: int | None = None,
     exclusive: bool = False,
     reverse: bool = False,
 ) -> Array:
@@ -50,7 +52,7 @@ def scan(
         op: An associative operator, as of `reduce`.
         x: Elements of any type that `op` takes.
         init: Comes first: one element, or one a row.
-        axis: The axis along which totals run.
+        axis: The axis along which totals run; an array with one axis needs none.
         exclusive: Leaves the element itself out; without `init` it starts with the neutral element.
         reverse: Runs from the end.
 
@@ -58,9 +60,10 @@ def scan(
         Elements of the type and shape of `x`.
 
     Raises:
-        LanguageError: SR0325 for what is no operator.
+        LanguageError: SR0325 for what is no operator, SR0834 for a Python function as JAX takes it.
         ShapeError: SR0323 for an axis, SR0326 for elements of another type, SR0327 for an exclusive
-            scan by a function without `init`, SR0330 and SR0349 for `init`.
+            scan by a function without `init`, SR0330 and SR0349 for `init`, SR0833 for several axes
+            and no `axis`.
 
     Differentiable in `x` and `init`. By `add` the cotangents are scanned from the other end; by any
     other operator ``r[i] = out_bar[i] + A[i + 1]^T r[i + 1]``, with A[i] the partial derivative of
@@ -71,8 +74,10 @@ def scan(
     *Parallelizing linear recurrent neural nets over sequence length*, ICLR 2018, for the affine
     maps.
     """
+    if inspect.isroutine(op) and init is not None:
+        raise error("SR0834", user_span(), name="scan", found=f"by the function `{op.__name__}`")
     operand = traced(x, "x")
-    position = axis_of(axis, len(operand.extents))
+    position = only_axis(axis, operand, "scan")
     last = len(operand.extents) - 1
     rows = moved_axis(operand, position, last)
     start = None if init is None else start_of(init, rows.element, rows.extents[:-1])
@@ -100,59 +105,60 @@ associative_scan = scan
 
 
 @array_function
-def cumsum(x: Any, *, axis: int = -1, reverse: bool = False) -> Array:
+def cumsum(x: Any, axis: int | None = None, *, reverse: bool = False) -> Array:
     """The running sum along an axis.
 
     ``result[i] = x[0] + .. + x[i]``; in reverse ``x[i] + .. + x[n - 1]``.
 
     Args:
         x: Numbers, or vectors or matrices of them by component; of bools, how many are true.
-        axis: The axis along which sums run.
+        axis: The axis along which sums run; an array with one axis needs none.
         reverse: Runs from the end.
 
     Returns:
         Elements of the type (int for bools) and shape of `x`. Ints wrap.
 
     Raises:
-        ShapeError: SR0323 for an axis, SR0326 for structs.
+        ShapeError: SR0323 for an axis, SR0326 for structs, SR0833 for several axes and no `axis`.
 
     Differentiable: the cotangent is the running sum of the result's, from the other end.
 
     Source: Blelloch, *Prefix sums and their applications*, CMU-CS-90-190 (1990).
     """
-    return _running(ops.ADD, x, axis, reverse)
+    return _running("cumsum", ops.ADD, x, axis, reverse)
 
 
 @array_function
-def cumprod(x: Any, *, axis: int = -1, reverse: bool = False) -> Array:
+def cumprod(x: Any, axis: int | None = None, *, reverse: bool = False) -> Array:
     """The running product along an axis.
 
     ``result[i] = x[0] * .. * x[i]``; in reverse ``x[i] * .. * x[n - 1]``.
 
     Args:
         x: Numbers, or vectors or matrices of them by component; bools count as 0 and 1.
-        axis: The axis along which products run.
+        axis: The axis along which products run; an array with one axis needs none.
         reverse: Runs from the end.
 
     Returns:
         Elements of the type (int for bools) and shape of `x`. Ints wrap.
 
     Raises:
-        ShapeError: SR0323 for an axis, SR0326 for structs.
+        ShapeError: SR0323 for an axis, SR0326 for structs, SR0833 for several axes and no `axis`.
 
     Differentiable: ``x_bar[j] = sum over i >= j of out_bar[i] * (product of the others up to i)``,
     without a division: right where one or more elements are 0.
 
     Source: Blelloch, *Prefix sums and their applications*, CMU-CS-90-190 (1990).
     """
-    return _running(ops.MUL, x, axis, reverse)
+    return _running("cumprod", ops.MUL, x, axis, reverse)
 
 
-def _running(op: ops.Op, x: Any, axis: int, reverse: bool) -> Array:
+def _running(name: str, op: ops.Op, x: Any, axis: int | None, reverse: bool) -> Array:
     operand = traced(x, "x")
+    position = only_axis(axis, operand, name)
     if is_bool(operand.element):
         operand = cast_to(operand, INT)
-    return scan(Intrinsic(op), operand, axis=axis, reverse=reverse)
+    return scan(Intrinsic(op), operand, axis=position, reverse=reverse)
 
 
 @array_function

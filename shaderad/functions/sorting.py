@@ -19,10 +19,10 @@ from shaderad.ir.types import INT, Scalar, is_bool
 from shaderad.rules.arrays import building as b
 from shaderad.rules.arrays.scan_operators import fold_by_bin
 from shaderad.trace.primitives import (
-    axis_of,
     common_batch,
     known_shape,
     made,
+    only_axis,
     spread,
     traced,
 )
@@ -32,49 +32,51 @@ __all__ = ["argsort", "histogram", "segment_reduce", "sort"]
 
 
 @array_function
-def argsort(keys: Any, *, axis: int = -1) -> Array:
+def argsort(keys: Any, axis: int | None = None) -> Array:
     """The stable order of ascending keys: ``x[argsort(x)]`` is sorted.
 
     Args:
         keys: Numbers; NaN comes last.
-        axis: The axis that is sorted.
+        axis: The axis that is sorted; an array with one axis needs none.
 
     Returns:
         Positions along `axis`, ints of the shape of `keys`; they carry no derivative.
 
     Raises:
-        ShapeError: SR0323 for an axis, SR0326 for vectors, bools and structs.
+        ShapeError: SR0323 for an axis, SR0326 for vectors, bools and structs, SR0833 for
+            several axes and no `axis`.
     """
-    operand, position = _keys(keys, axis)
+    operand, position = _keys("argsort", keys, axis)
     found = made(_order(operand.value), operand.batch)
     return moved_axis(found, len(operand.extents) - 1, position)
 
 
 @array_function
-def sort(keys: Any, *, axis: int = -1) -> Array:
+def sort(keys: Any, axis: int | None = None) -> Array:
     """The keys in ascending order.
 
     Args:
         keys: Numbers; NaN comes last.
-        axis: The axis that is sorted.
+        axis: The axis that is sorted; an array with one axis needs none.
 
     Raises:
-        ShapeError: SR0323 for an axis, SR0326 for vectors, bools and structs.
+        ShapeError: SR0323 for an axis, SR0326 for vectors, bools and structs, SR0833 for
+            several axes and no `axis`.
 
     Differentiable: a cotangent goes back to where its key came from; equal keys keep their order.
 
     Source: Green, McColl, Bader, *GPU Merge Path*, ICS 2012.
     """
-    operand, position = _keys(keys, axis)
+    operand, position = _keys("sort", keys, axis)
     found = made(_taken(operand.value, _order(operand.value)), operand.batch)
     return moved_axis(found, len(operand.extents) - 1, position)
 
 
-def _keys(keys: Any, axis: int) -> tuple[TracedArray, int]:
+def _keys(name: str, keys: Any, axis: int | None) -> tuple[TracedArray, int]:
     operand = traced(keys, "keys")
     if not isinstance(operand.element, Scalar) or is_bool(operand.element):
-        raise error("SR0326", user_span(), name="sort", takes="numbers", element=operand.element)
-    position = axis_of(axis, len(operand.extents))
+        raise error("SR0326", user_span(), name=name, takes="numbers", element=operand.element)
+    position = only_axis(axis, operand, name)
     return moved_axis(operand, position, len(operand.extents) - 1), position
 
 
@@ -93,7 +95,9 @@ def _taken(x: Value, order: Value) -> Value:
 
 @array_function
 def segment_reduce(op: Operator, init: Any, size: Any, index: Any, values: Any) -> Array:
-    """The values of each segment combined by an operator.
+    """The values of each segment combined by an operator; `index` says the segment of each value.
+
+    JAX's ``segment_sum`` does so, too; PyTorch's ``segment_reduce`` takes lengths of segments.
 
     ``result[s] = init op values[j] op ..`` over all j with ``index[j] == s``, in their order.
 

@@ -75,7 +75,7 @@ def norm(x: Any, *, axis: Axes = None, keepdims: bool = False) -> Array:
 
 
 @array_function
-def var(x: Any, *, axis: Axes = None, ddof: int = 0, keepdims: bool = False) -> Array:
+def var(x: Any, axis: Axes = None, *, ddof: int = 0, keepdims: bool = False) -> Array:
     """The variance over axes.
 
     ``sum((x - mean(x)) ** 2) / (n - ddof)``; the first element is subtracted before all else, so
@@ -105,7 +105,7 @@ def var(x: Any, *, axis: Axes = None, ddof: int = 0, keepdims: bool = False) -> 
 
 
 @array_function
-def std(x: Any, *, axis: Axes = None, ddof: int = 0, keepdims: bool = False) -> Array:
+def std(x: Any, axis: Axes = None, *, ddof: int = 0, keepdims: bool = False) -> Array:
     """The standard deviation over axes.
 
     ``sqrt(sum((x - mean(x)) ** 2) / (n - ddof))``, as of `var`.

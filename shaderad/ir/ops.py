@@ -513,10 +513,17 @@ def slang_function(op: Op, t: Type) -> str:
 
 PUBLIC = {name: op for name, op in TABLE.items() if op.value}
 
-OF_TWO = {"maximum": MAX, "minimum": MIN}
-"""Names for `MAX` and `MIN` of two operands alone, where ``max(x)`` reduces an array."""
+SYNONYMS = {"maximum": MAX, "minimum": MIN, "clip": CLAMP}
+"""Further names, which always work by element; ``max(x)`` and ``min(x)`` reduce an array."""
 
 
-def same_by_element(op: Op) -> str:
-    """The description of a name in `OF_TWO`."""
-    return f"``{op.name}(a, b)``, by element; it never reduces an array."
+def synonym_signature(name: str) -> str:
+    """How a name in `SYNONYMS` is called."""
+    return f"{name}({', '.join(SYNONYMS[name].parameters)})"
+
+
+def synonym_value(name: str) -> str:
+    """The description of a name in `SYNONYMS`."""
+    op = SYNONYMS[name]
+    extra = "of arrays, `None` is no bound" if op == CLAMP else "it never reduces an array"
+    return f"``{op.signature}``, by element; {extra}."

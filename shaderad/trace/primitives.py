@@ -165,6 +165,19 @@ def axis_of(axis: Any, rank: int) -> int:
     return number % rank
 
 
+def only_axis(axis: Any, x: TracedArray, name: str) -> int:
+    """An axis counted from the front; without `axis`, the only one that `x` has.
+
+    Raises:
+        ShapeError: SR0323, where there is none such; SR0833, where `x` has several axes and the
+            call of the function `name` says none.
+    """
+    rank = len(x.extents)
+    if axis is None and rank > 1:
+        raise error("SR0833", user_span(), name=name, shape=known_shape(x.extents))
+    return axis_of(-1 if axis is None else axis, rank)
+
+
 # -- by element -------------------------------------------------------------------------------
 
 

@@ -60,11 +60,11 @@ def test_one_number_in_any_form_starts_a_scan(init: Any, device: sad.Device) -> 
 
 def test_each_row_may_start_with_an_element_of_its_own(device: sad.Device) -> None:
     rows, init = sad.array(V), sad.array([10.0, 20.0])
-    found = sad.scan(sad.add, rows, init)
+    found = sad.scan(sad.add, rows, init, axis=1)
     np.testing.assert_allclose(found.numpy(), [[10, 11, 13], [23, 27, 32]])
 
     def loss(init: sad.Array) -> sad.Array:
-        return sad.sum(sad.scan(sad.mul, rows, init)) + sad.sum(
+        return sad.sum(sad.scan(sad.mul, rows, init, axis=-1)) + sad.sum(
             sad.reduce(sad.mul, V, init, axis=1)
         )
 

@@ -201,3 +201,73 @@ def test_checks_and_reports_are_made(device: sad.Device) -> None:
             0
         ].item()
     assert caught.value.code == "SR0666"
+
+
+def loss_and_aux(x: Any, w: Any) -> Any:
+    shifted = x * w
+    return sad.sum(shifted * shifted), {"shifted": shifted, "rows": 70, "best": sad.argmax(shifted)}
+
+
+def test_what_a_function_returns_beside_its_loss_comes_along(device: sad.Device) -> None:
+    by_x, aux = sad.grad(loss_and_aux, has_aux=True)(sad.array(X), 2.0)
+    np.testing.assert_allclose(by_x.numpy(), 8.0 * X, rtol=1e-6)
+    np.testing.assert_allclose(aux["shifted"].numpy(), 2.0 * X)
+    assert (aux["rows"], aux["best"].item()) == (70, np.argmax(X))
+
+    (value, aux), (by_x, by_w) = sad.value_and_grad(loss_and_aux, (0, 1), has_aux=True)(X, 2.0)
+    np.testing.assert_allclose(value.item(), 4.0 * np.sum(X * X), rtol=1e-6)
+    np.testing.assert_allclose(aux["shifted"].numpy(), 2.0 * X)
+    np.testing.assert_allclose(by_x.numpy(), 8.0 * X, rtol=1e-6)
+    np.testing.assert_allclose(by_w.item(), 4.0 * np.sum(X * X), rtol=1e-6)
+
+
+def test_aux_inside_of_graphs_kernels_and_other_transforms(device: sad.Device) -> None:
+    @sad.graph
+    def step(x: Any) -> Any:
+        (value, aux), gradient = sad.value_and_grad(loss_and_aux, has_aux=True)(x, 2.0)
+        return value, aux["shifted"], gradient
+
+    value, shifted, gradient = step(sad.array(X))
+    np.testing.assert_allclose(value.item(), 4.0 * np.sum(X * X), rtol=1e-6)
+    np.testing.assert_allclose(shifted.numpy(), 2.0 * X)
+    np.testing.assert_allclose(gradient.numpy(), 8.0 * X, rtol=1e-6)
+
+    def through_aux(x: Any) -> Any:
+        gradient, aux = sad.grad(loss_and_aux, has_aux=True)(x, 2.0)
+        return sad.sum(gradient * aux["shifted"])  # 16 x^2
+
+    np.testing.assert_allclose(sad.grad(through_aux)(sad.array(X)).numpy(), 32.0 * X, rtol=1e-5)
+    rows = np.stack([X, -X])
+    gradients, aux = sad.vmap(lambda x: sad.grad(loss_and_aux, has_aux=True)(x, 2.0))(rows)
+    np.testing.assert_allclose(gradients.numpy(), 8.0 * rows, rtol=1e-6)
+    np.testing.assert_allclose(aux["shifted"].numpy(), 2.0 * rows)
+
+    call = {"dim": 70, "shapes": {"total": 1}}
+    by_x, doubled = sad.grad(total_and_own, has_aux=True)(X, **call)
+    np.testing.assert_allclose(by_x.numpy(), 2.0 * X, rtol=1e-6)
+    np.testing.assert_allclose(doubled.numpy(), 2.0 * X)
+
+
+@sad.kernel
+def total_and_own(
+    i: sad.Index, x: sad.In[float], total: sad.Add[float], own: sad.Out[float]
+) -> None:
+    total[0] += x[i] * x[i]
+    own[i] = 2.0 * x[i]
+
+
+@pytest.mark.parametrize(
+    ("function", "code"),
+    [
+        (lambda x: sad.sum(x), "SR0481"),
+        (lambda x: [sad.sum(x), x], "SR0481"),
+        (lambda x: (sad.sum(x), x, x), "SR0481"),
+        (lambda x: (x, sad.sum(x)), "SR0457"),
+    ],
+)
+def test_what_is_no_loss_with_aux_is_refused(function: Any, code: str, device: sad.Device) -> None:
+    for transform in (sad.grad, sad.value_and_grad):
+        with pytest.raises(sad.DerivativeError, match=code):
+            transform(function, has_aux=True)(X)
+    with pytest.raises(sad.DerivativeError, match="SR0457"):
+        sad.grad(loss_and_aux)(X, 2.0)

@@ -81,5 +81,6 @@ def test_no_code_stands_without_a_fence_and_thus_without_a_test(page: str) -> No
 
 @pytest.mark.parametrize("page", PAGES)
 def test_pages_are_short(page: str) -> None:
+    """Rows of tables are looked up, not read."""
     limit = 150 if page == "README.md" else 250
-    assert len(written(page).splitlines()) < limit
+    assert sum(not line.startswith("| ") for line in written(page).splitlines()) < limit

@@ -32,6 +32,8 @@ ALSO_IN_KERNELS = {
     "all",
     "matmul",
     "transpose",
+    "clip",
+    "dot",
 }
 """Functions of kernels that mean more on arrays."""
 

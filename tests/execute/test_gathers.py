@@ -102,7 +102,7 @@ LINEAR: dict[str, tuple[Function, Function]] = {
         lambda a, i: np.stack([a[2:4], a[:2] + a[4:]]),
     ),
     "sorted": (
-        lambda a, i: sad.sort(sad.reshape(a, (2, 3)))[i],
+        lambda a, i: sad.sort(sad.reshape(a, (2, 3)), 1)[i],
         lambda a, i: np.take_along_axis(a.reshape(2, 3), np.argsort(A.reshape(2, 3)), 1)[i],
     ),
     "read by a kernel": (

@@ -88,7 +88,7 @@ def test_scans_run_by_windows(small: sad.Device, shape: tuple[int, ...], is_reve
         exact = np.cumsum(exact[..., ::-1], -1)[..., ::-1]
     else:
         exact = np.cumsum(exact, -1)
-    check(sad.scan(sad.add, x, reverse=is_reverse), exact)
+    check(sad.scan(sad.add, x, axis=-1, reverse=is_reverse), exact)
 
 
 def loss_of_scan(x: Any) -> Any:

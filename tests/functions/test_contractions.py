@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import shaderad as sad
+from shaderad import float3
 from tests.tracing import check_derivatives, run
 
 SPECS = [
@@ -53,6 +54,37 @@ def test_einsum_is_numpys_and_so_are_its_derivatives(
     found = run(lambda *x: sad.einsum(spec, *x), *arrays)
     np.testing.assert_allclose(found, np.einsum(spec, *arrays), rtol=1e-12, atol=1e-12)
     check_derivatives(lambda *x: sad.einsum(spec, *x), *arrays)
+
+
+DOTS = [((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 4)), ((2, 3), (3, 4)), ((0,), (0,))]
+
+
+@pytest.mark.parametrize(("left", "right"), DOTS)
+def test_dot_of_numbers_is_numpys(left: tuple[int, ...], right: tuple[int, ...]) -> None:
+    x, y = drawn(left, right)
+    np.testing.assert_allclose(run(sad.dot, x, y), np.dot(x, y), rtol=1e-12)
+    check_derivatives(sad.dot, x, y)
+
+
+@pytest.mark.gpu
+def test_dot_of_vectors_is_by_element_in_every_spelling(device: sad.Device) -> None:
+    points, along = np.float32(np.arange(12).reshape(4, 3)), np.float32([1.0, -2.0, 0.5])
+    wanted = points @ along
+    vectors = sad.array(points, dtype=float3)
+    for direction in (float3(*along), sad.array(along), sad.array(along, dtype=float3)):
+        np.testing.assert_allclose(sad.dot(vectors, direction).numpy(), wanted)
+        np.testing.assert_allclose(sad.dot(direction, vectors).numpy(), wanted)
+        np.testing.assert_allclose(sad.dot(sad.array(points), direction).numpy(), wanted)
+    np.testing.assert_allclose(sad.dot(vectors, vectors).numpy(), np.sum(points * points, -1))
+    for wrong in (
+        lambda: sad.dot(vectors, sad.array(points[:, :2])),
+        lambda: sad.dot(sad.array(points.reshape(1, 4, 3)), sad.array(along)),
+        lambda: sad.dot(2.0, sad.array(along)),
+    ):
+        with pytest.raises(sad.LanguageError, match="SR0312"):
+            wrong()
+    with pytest.raises(sad.ShapeError, match="SR0344"):
+        sad.dot(sad.array(along), sad.array(along[:2]))
 
 
 @pytest.mark.parametrize("axes", [2, 1, 0, ([1, 2], [0, 1]), (2, 1), ([-1], [1]), ([], [])])

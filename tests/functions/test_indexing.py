@@ -55,9 +55,9 @@ def test_compact_moves_what_is_masked_to_the_front() -> None:
 
 def test_sorting_is_stable_and_puts_nan_last() -> None:
     x = np.array([[2.0, np.nan, 1.0], [0.0, -0.0, -1.0]])
-    np.testing.assert_array_equal(run(lambda x: sad.argsort(x), x), [[2, 0, 1], [2, 0, 1]])
+    np.testing.assert_array_equal(run(lambda x: sad.argsort(x, -1), x), [[2, 0, 1], [2, 0, 1]])
     np.testing.assert_array_equal(run(lambda x: sad.sort(x, axis=0), ROWS[::-1]), ROWS)
-    check_derivatives(lambda x: sad.sort(x) * X, X)
+    check_derivatives(lambda x: sad.sort(x, -1) * X, X)
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ def test_sizes_are_positions_too() -> None:
             lambda x: np.broadcast_to(x[0, 0], (5, 4)),
         ),
         (lambda x: sad.reverse(x, 1), lambda x: np.flip(x, 1)),
-        (lambda x: sad.roll(x, -1), lambda x: np.roll(x, -1, -1)),
+        (lambda x: sad.roll(x, -1, -1), lambda x: np.roll(x, -1, -1)),
         (lambda x: sad.roll(x, 6, 1), lambda x: np.roll(x, 6, 1)),
     ],
 )
@@ -77,7 +77,7 @@ def test_layouts_are_numpys(ours: Callable[..., Any], numpys: Callable[..., Any]
 
 
 def test_what_is_empty_stays_empty() -> None:
-    assert run(lambda x: sad.roll(x, 3), V[:0]).shape == (0,)
+    assert run(lambda x: sad.roll(x, 3, 0), V[:0]).shape == (0,)
     assert run(lambda x: sad.reverse(x), V[:0]).shape == (0,)
 
 
@@ -97,7 +97,7 @@ REFUSED: list[tuple[Callable[..., Any], str]] = [
     (lambda x: sad.concatenate((x, x[:, :2])), "SR0329"),
     (lambda x: sad.concatenate((x, x > 0.0)), "SR0330"),
     (lambda x: sad.broadcast_to(x, (2, 3, 5)), "SR0379"),
-    (lambda x: sad.roll(x, 0.5), "SR0370"),
+    (lambda x: sad.roll(x, 0.5, 0), "SR0370"),
 ]
 
 

@@ -44,6 +44,30 @@ def test_a_size_is_a_count() -> None:
     assert run(lambda x: sad.fori_loop(x.shape[0], lambda k, c: c + k, 0), X) == 3
 
 
+@pytest.mark.parametrize(("lower", "upper"), [(0, 4), (2, 5), (-3, 2), (3, 3), (5, 2)])
+def test_a_loop_runs_from_its_lower_to_before_its_upper_bound(lower: int, upper: int) -> None:
+    def step(k: Any, carry: Any) -> Any:
+        return carry * 2 + k
+
+    wanted = 1
+    for k in range(lower, upper):
+        wanted = step(k, wanted)
+    assert run(lambda _: sad.fori_loop(lower, upper, step, 1), X) == wanted
+    named = run(lambda _: sad.fori_loop(lower=lower, upper=upper, body=step, init=1), X)
+    assert named == wanted
+    check_derivatives(
+        lambda x: sad.fori_loop(lower, upper, lambda k, c: sad.sin(c) * x + k, x * x, "all"), X
+    )
+
+
+def test_bounds_may_be_sizes() -> None:
+    def f(x: Any) -> Any:
+        n = x.shape[0]
+        return sad.fori_loop(n - 2, n, lambda k, c: c + x[k] * k, 0.0)
+
+    np.testing.assert_allclose(run(f, X), X[1] + 2.0 * X[2])
+
+
 def test_rows_go_in_and_come_out() -> None:
     rows = np.arange(6.0).reshape(3, 2)
 
@@ -148,6 +172,11 @@ REFUSED: list[tuple[Callable[..., Any], str]] = [
     (lambda x: sad.fori_loop(3, lambda k, c: c, x, checkpoint="some"), "SR0335"),
     (lambda x: sad.fori_loop(x, lambda k, c: c, x), "SR0370"),
     (lambda x: sad.fori_loop(3, lambda k, c: (c, c), x), "SR0333"),
+    (lambda x: sad.fori_loop(0, 2.5, lambda k, c: c, x), "SR0370"),
+    (lambda x: sad.fori_loop(x, 3, lambda k, c: c, x), "SR0370"),
+    (lambda x: sad.fori_loop(0, 3, lambda k, c: c), "SR0293"),
+    (lambda x: sad.fori_loop(3, lambda k, c: c), "SR0293"),
+    (lambda x: sad.fori_loop(0, 3, body_fun=lambda k, c: c, init=x), "SR0292"),
     (lambda x: sad.fori_loop(3, lambda k, c: None, x), "SR0333"),
     (lambda x: sad.fori_loop(3, lambda k, c: x, 0.0), "SR0334"),
     (lambda x: sad.fori_loop(3, lambda k, c: c > 0.0, x), "SR0330"),

@@ -200,6 +200,26 @@ def test_the_larger_of_two_is_by_element_and_the_first_of_a_tie_takes_the_deriva
             wrong()
 
 
+def test_clip_keeps_within_the_bounds_that_are_given() -> None:
+    a, b = PAIRS
+    ours: list[tuple[Any, Any]] = [
+        (lambda x: sad.clip(x, -0.5, 1.5), np.fmin(np.fmax(a, -0.5), 1.5)),
+        (lambda x: sad.clip(x, min=0), np.fmax(a, 0)),
+        (lambda x: sad.clip(x, None, 0.5), np.fmin(a, 0.5)),
+        (lambda x: sad.clip(x, max=b), np.fmin(a, b)),
+        (lambda x: sad.clip(x, b, b + 1.0), np.fmin(np.fmax(a, b), b + 1.0)),
+        (lambda x: sad.clip(x), a),
+    ]
+    for clip, wanted in ours:
+        np.testing.assert_array_equal(run(clip, a), wanted)
+        np.testing.assert_array_equal(clip(a), wanted)
+    taken = gradient(lambda x: sad.clip(x, -2.0, 1.5), a, np.ones(5))
+    np.testing.assert_array_equal(taken, (a >= -2.0) & (a <= 1.5))
+    check_derivatives(lambda x: sad.clip(x, -0.8, 0.9) * x, X, order=2)
+    with pytest.raises(sad.CallError, match=r"SR0292(?s:.*)`max`"):
+        trace(lambda x: sad.clip(x, 0.0, a_max=1.0), X)
+
+
 @sad.function
 def clamped(x: float) -> float:
     return sad.max(x, 0) + sad.maximum(x, 1) * sad.minimum(2, x)

@@ -28,7 +28,7 @@ def test_cumsum_is_numpys(axis: int, reverse: bool) -> None:
 def test_cumsum_counts_bools_adds_ints_and_keeps_empty_axes() -> None:
     ints = np.array([3, -1, 4])
     np.testing.assert_array_equal(run(sad.cumsum, ints), [3, 2, 6])
-    counts = run(lambda x: sad.cumsum(x > 0.0), X[0])
+    counts = run(lambda x: sad.cumsum(x > 0.0, -1), X[0])
     assert counts.dtype.kind == "i"
     np.testing.assert_array_equal(counts, np.cumsum(X[0] > 0.0, -1))
     assert run(lambda x: sad.cumsum(x, axis=0), X[:0]).shape == (0, 3, 5)
@@ -50,10 +50,10 @@ def test_cumprod_is_numpys_and_right_at_zeros(axis: int, reverse: bool) -> None:
 
 def test_cumprod_of_bools_ints_and_empty_axes() -> None:
     np.testing.assert_array_equal(run(sad.cumprod, np.array([3, -1, 4])), [3, -3, -12])
-    bools = run(lambda x: sad.cumprod(x > -1.0), X[0])
+    bools = run(lambda x: sad.cumprod(x > -1.0, -1), X[0])
     assert bools.dtype.kind == "i"
     np.testing.assert_array_equal(bools, np.cumprod(X[0] > -1.0, -1))
-    assert run(sad.cumprod, X[..., :0]).shape == (2, 3, 0)
+    assert run(lambda x: sad.cumprod(x, 2), X[..., :0]).shape == (2, 3, 0)
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1])
@@ -68,7 +68,9 @@ def test_diff_is_numpys(axis: int, n: int) -> None:
 def test_diff_of_bools_ints_and_what_came_from_cumsum() -> None:
     np.testing.assert_array_equal(run(lambda x: sad.diff(x > 0.0), X), np.diff(X > 0.0))
     np.testing.assert_array_equal(run(sad.diff, np.array([1, 4, 2])), [3, -2])
-    np.testing.assert_allclose(run(lambda x: sad.diff(sad.cumsum(x)), X), X[..., 1:], rtol=1e-12)
+    np.testing.assert_allclose(
+        run(lambda x: sad.diff(sad.cumsum(x, -1)), X), X[..., 1:], rtol=1e-12
+    )
     assert run(sad.diff, X[..., :0]).shape == (2, 3, 0)
 
 
@@ -88,6 +90,44 @@ def test_what_does_not_fit_is_refused(function: Any, code: str) -> None:
     assert raised.value.code == code
 
 
+OF_SEVERAL_AXES: dict[str, Any] = {
+    "cumsum": lambda x, *axis: sad.cumsum(x, *axis),
+    "cumprod": lambda x, *axis: sad.cumprod(x, *axis),
+    "roll": lambda x, *axis: sad.roll(x, 1, *axis),
+    "sort": lambda x, *axis: sad.sort(x, *axis),
+    "argsort": lambda x, *axis: sad.argsort(x, *axis),
+    "scan": lambda x, *axis: sad.scan(sad.add, x, **dict(zip(["axis"], axis, strict=False))),
+}
+
+
+@pytest.mark.parametrize("name", OF_SEVERAL_AXES)
+def test_an_array_with_several_axes_needs_one(name: str) -> None:
+    function = OF_SEVERAL_AXES[name]
+    with pytest.raises(sad.ShapeError, match="SR0833") as raised:
+        trace(function, X)
+    assert f"`sad.{name}`" in str(raised.value)
+    by_name = {"scan": np.cumsum, "roll": lambda x, axis: np.roll(x, 1, axis)}
+    numpys = by_name.get(name) or getattr(np, name)
+    np.testing.assert_allclose(run(lambda x: function(x, 1), X), numpys(X, axis=1))
+    np.testing.assert_allclose(run(function, X[0, 0]), numpys(X[0, 0], axis=0))
+    rows = run(sad.vmap(sad.vmap(function)), X)  # each row is an array with one axis
+    np.testing.assert_allclose(rows, numpys(X, axis=-1))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: sad.scan(lambda c, row: (c + row, c), 0.0, x),
+        lambda x: sad.scan(lambda c, row: (c, row), 0.0, xs=x),
+        lambda x: sad.scan(lambda c, row: (c, row), x, length=3),
+        lambda x: sad.associative_scan(lambda c, row: (c, row), 0.0, x),
+    ],
+)
+def test_the_scan_of_jax_is_recognised(call: Any) -> None:
+    with pytest.raises(sad.LanguageError, match=r"SR0834(?s:.*)`sad\.loop\(f, init, xs\)`"):
+        trace(call, X[0, 0])
+
+
 @pytest.mark.parametrize(("given", "code"), [(np.float64(1.0), "SR0323"), (X, "SR0323")])
 def test_an_axis_that_is_not_there_is_refused(given: Any, code: str) -> None:
     with pytest.raises(sad.ShapeError) as raised:
@@ -105,7 +145,7 @@ def test_cumsum_on_devices_at_once_and_in_a_graph(
     x_dot, y_bar = np.random.default_rng(0).normal(size=(2, 2, count))
 
     def compute(x: sad.Array) -> sad.Array:
-        return sad.cumsum(x, reverse=reverse)
+        return sad.cumsum(x, 1, reverse=reverse)
 
     for function in (compute, sad.graph(compute)):
         y, y_dot = sad.jvp(function, (sad.array(x),), (sad.array(x_dot),))
@@ -121,6 +161,6 @@ def test_cumsum_on_devices_of_ints_bools_vectors_and_nothing(device: sad.Device)
     np.testing.assert_array_equal(sad.cumsum([True, False, True], reverse=True).numpy(), [2, 1, 1])
     vectors = sad.array(X[0, :, :2], dtype=sad.float2)
     np.testing.assert_allclose(sad.cumsum(vectors).numpy(), np.cumsum(X[0, :, :2], 0), atol=1e-5)
-    assert sad.cumsum(sad.zeros((2, 0))).shape == (2, 0)
+    assert sad.cumsum(sad.zeros((2, 0)), -1).shape == (2, 0)
     assert sad.grad(lambda x: sad.sum(sad.cumsum(x)))(sad.zeros(0)).shape == (0,)
     sad.gradcheck(lambda x: sad.sum(sad.cumsum(x) ** 2), X[0, 0])
