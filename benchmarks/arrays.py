@@ -1,6 +1,6 @@
 """Functions on arrays: matrix products against tilings by hand, a network against JAX.
 
-    python benchmarks/arrays.py [--runtime wgpu slangpy] [NAME ..]
+    python benchmarks/arrays.py [--runtime wgpu slangpy] [NAME ...]
 
 Inputs are resident, and each side waits for its result. By hand are the kernels of `products.py`,
 dispatched by raw slangpy: the best tilings, and a thread a result. Where a product is as long as

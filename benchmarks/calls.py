@@ -1,6 +1,6 @@
 """What a call costs the host: graphs against `jax.jit`, kernels against slangpy's functional API.
 
-    python benchmarks/calls.py [--rounds 31] [wgpu|slangpy ..]
+    python benchmarks/calls.py [--rounds 31] [wgpu|slangpy ...]
 
 Each side calls `CALLS` times over 1,000 elements without waiting, submissions included, then waits
 untimed; sides that read results wait for them in each call. Sides take turns in one process. Ratios

@@ -1,6 +1,6 @@
 """Seconds from the start of Python to the first gradient, and what `import shaderad` takes.
 
-    python benchmarks/cold_start.py [wgpu|slangpy ..]
+    python benchmarks/cold_start.py [wgpu|slangpy ...]
 
 Each run is a process of its own; the first, which fills the disk cache and writes bytecode, is not
 counted.

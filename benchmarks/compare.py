@@ -1,6 +1,6 @@
 """shaderad's gradients against hand-written Slang, on the same device in turn; W4 also against JAX.
 
-    python benchmarks/compare.py [W1|W2|W3|W4 ..]
+    python benchmarks/compare.py [W1|W2|W3|W4 ...]
 
 Bounds checks are on, inputs are resident, zeroing and waiting count on all sides. Ratios are
 medians over pairs that ran one after the other. slangpy is judged against the hand-written

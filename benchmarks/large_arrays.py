@@ -1,6 +1,6 @@
 """Arrays of 1 GiB, which are larger than a binding, against arrays of 100 MiB: seconds a byte.
 
-    python benchmarks/large_arrays.py [--runtime wgpu] [--mebibytes 1024] [NAME ..]
+    python benchmarks/large_arrays.py [--runtime wgpu] [--mebibytes 1024] [NAME ...]
 
 Each program runs in a process of its own, whose peak memory is printed. The largest array of a
 program has the size; 100 MiB fit a binding of every driver that was tried. Both sizes take turns,

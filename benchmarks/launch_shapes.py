@@ -1,6 +1,6 @@
 """The numbers of `shaderad.compiler.launch_shapes` for this device against others.
 
-    python benchmarks/launch_shapes.py [--runtime wgpu] [--rounds 9] [FIELD ..]
+    python benchmarks/launch_shapes.py [--runtime wgpu] [--rounds 9] [FIELD ...]
 
 For each number, programs that depend on it run with other numbers in its place, all on the device
 and in turn. Results are compared first: a number with other results than that of the table is

@@ -1,6 +1,6 @@
 """A gradient step of 20 dispatches over arrays of 1,000 elements, against the same by hand.
 
-    python benchmarks/many_dispatches.py [wgpu|slangpy ..]
+    python benchmarks/many_dispatches.py [wgpu|slangpy ...]
 
 The step is written as a user would write it. By hand, the same programs are recorded in raw wgpu
 or slangpy; pipelines, bind groups, buffers and (in wgpu) parameters are made before. Both sides

@@ -1,6 +1,6 @@
 """Whole programs of many steps, as users write them, against JAX and PyTorch on the CPU.
 
-    python benchmarks/many_steps.py [--runtime wgpu slangpy] [--plan] [NAME ..]
+    python benchmarks/many_steps.py [--runtime wgpu slangpy] [--plan] [NAME ...]
 
 Each line comes from a process of its own. Inputs are resident, and each side waits for its result.
 Results are held against JAX's, which takes part where it is installed, and the loss of the training

@@ -1,6 +1,6 @@
 """How far the mesh sample's vertices are from where they belong, while their positions are fitted.
 
-    python benchmarks/mesh_positions.py [--size 256] [--steps 250] [wgpu|slangpy ..]
+    python benchmarks/mesh_positions.py [--size 256] [--steps 250] [wgpu|slangpy ...]
 
 The mean is over the vertices that show in at least two of the six views. The goal: a tenth of it
 within 500 steps at 256 x 256 pixels. dB are of the colours that are compared, outlines included.

@@ -1,6 +1,6 @@
 """A step of the mesh sample against its kernels alone, and its mesh against one behind pointers.
 
-    python benchmarks/mesh_step.py [--size 512] [wgpu|slangpy ..]
+    python benchmarks/mesh_step.py [--size 512] [wgpu|slangpy ...]
 
 A step (render, loss, gradient, update) is that of a fit, 100 in a row with one wait at their end.
 The same dispatches alone are recorded by hand, over buffers that hold what a step left there: 100

@@ -1,7 +1,7 @@
 """Kernels of the length that users write: seconds to the first gradient, what a step takes, and how
 large the backward is.
 
-    python benchmarks/real_kernels.py [--runtime wgpu slangpy] [--size 64] [PROGRAM ..]
+    python benchmarks/real_kernels.py [--runtime wgpu slangpy] [--size 64] [PROGRAM ...]
 
 Each program is a process of its own with empty caches, the driver's among them; `sdf:range` is
 `sdf` with `range` in place of `static_range`. The gradient is taken by every float that goes in. A

@@ -1,6 +1,6 @@
 """`shaderad.render` against the device's own rasteriser, a plain kernel, and PyTorch.
 
-    python benchmarks/rendering.py [--runtime wgpu slangpy] [NAME ..]
+    python benchmarks/rendering.py [--runtime wgpu slangpy] [NAME ...]
 
 Two triangles that fill a picture, against a kernel that writes as much to as many arrays. Spot,
 rasterised and a colour interpolated, against a render pass of wgpu that writes the same ids. A step

@@ -1,6 +1,6 @@
 """Makes the pictures of README and docs again, each by the command that its sample offers.
 
-    python samples/pictures.py [mesh splats ..] [--out docs/pictures]
+    python samples/pictures.py [mesh splats ...] [--out docs/pictures]
 
 All of them, unless some are named; minutes on two cores. The mesh comes first: other samples are
 fitted to its picture. Screenshots need chromium.

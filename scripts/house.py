@@ -324,7 +324,7 @@ _SUBJECTS = {"kernel": _profiled_kernel, "graph": _profiled_graph}
 def _print_figures(house: House) -> None:
     print(f"{house.python_lines():,} lines of Python in {PACKAGE}/")
     print(f"{house.text_lines():,} lines of text outside tests/ and docs/")
-    print(f"{100 * house.weak_docstring_share():.0f} % of docstrings begin with What, Whether, ..")
+    print(f"{100 * house.weak_docstring_share():.0f} % of docstrings begin with What, Whether, ...")
     print("\nFiles a room:")
     for room, count in house.rooms().items():
         print(f"  {count:3} {room}")

@@ -5,7 +5,7 @@
 # System packages are installed only by root on Debian or Ubuntu; anybody else is told what to
 # install, and set-up goes on: what needs the missing package says so itself.
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/..."
 
 extra=${1:-dev}
 python=.venv/bin/python
@@ -20,7 +20,7 @@ apt_update() {
     apt_is_fresh=1
 }
 
-# apt_install [-t RELEASE] PACKAGE..
+# apt_install [-t RELEASE] PACKAGE...
 apt_install() {
     apt_update
     say "apt-get install $*"

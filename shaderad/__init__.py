@@ -73,7 +73,7 @@ _FUNCTIONS = "shaderad.functions.public"
 _NAMESPACES = ("jax", "optim", "random", "render", "torch")
 """Modules that are public names themselves."""
 
-# float2 .. double4x4, half, double, uint; sin, dot, lerp, ..; range, detach, fwd_diff, ..
+# float2 ... double4x4, half, double, uint; sin, dot, lerp, ...; range, detach, fwd_diff, ...
 globals().update(TYPES)
 globals().update(INTRINSICS)
 globals().update(FORMS)

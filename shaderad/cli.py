@@ -118,7 +118,7 @@ def build(
     ],
     target: Annotated[
         list[str],
-        _entry(metavar="NAME,..", help=f"Any of {', '.join(PROFILES)}."),
+        _entry(metavar="NAME,...", help=f"Any of {', '.join(PROFILES)}."),
     ] = [*DEFAULT_TARGETS],  # noqa: B006 - typer copies it
     entry: Annotated[
         list[str] | None,
@@ -127,7 +127,7 @@ def build(
     wrt: Annotated[
         list[str] | None,
         _entry(
-            metavar="NAME,..",
+            metavar="NAME,...",
             help="Differentiate by these inputs only: `gain`, `mesh.colors`, or `shade.gain` for "
             "one entry; `none` builds no derivatives.",
         ),

@@ -65,7 +65,7 @@ class KernelFunction(UserKernel):
 
         Takes what a call takes, and `thread`: an index, or its row-major number. Values are copied,
         floats round and ints wrap as on a device. An index out of range raises at its line, unless
-        ``bounds="ignore"``. The limits of ``while sad.limit(..)`` are not enforced.
+        ``bounds="ignore"``. The limits of ``while sad.limit(...)`` are not enforced.
 
         Returns:
             For each written array the elements that the thread wrote, by index.

@@ -230,7 +230,7 @@ def normal(key: Any, shape: Any = (), dtype: Any = float) -> Array:
 
 @array_function
 def permutation(key: Any, x: Any, axis: int = 0) -> Array:
-    """Positions 0, 1, .., n - 1, or the elements or rows of an array, in random order.
+    """Positions 0, 1, ..., n - 1, or the elements or rows of an array, in random order.
 
     They are sorted by random words of 32 bits. Two that draw the same word, with a probability of
     2**-32, keep their order.

@@ -47,7 +47,7 @@ Run = Callable[..., Finished]
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs `shaderad ..` in a folder that holds `kernels.py`."""
+    """Runs `shaderad ...` in a folder that holds `kernels.py`."""
     (tmp_path / "kernels.py").write_text(KERNELS, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
 

@@ -113,7 +113,7 @@ def largest(i: sad.Index, x: sad.In[double], t: sad.Max[double]):
     ("call", "code", "says"),
     [
         (lambda: starts_as_float(X, dim=7), "SR0304", "`sad.double(1e-5)`"),
-        (lambda: smaller(X, 0.5, dim=7), "SR0312", "`sad.double(..)` of a value"),
+        (lambda: smaller(X, 0.5, dim=7), "SR0312", "`sad.double(...)` of a value"),
         (lambda: becomes_double(X, dim=7), "SR0317", "`total = sad.double(0.0)`"),
         (lambda: given() * sad.array(X), "SR0304", "`sad.cast(x, sad.double)`"),
         (lambda: sums(X, dim=7, shapes={"t": 1}), "SR0282", "`sad.sum(y)` keeps 64 bits"),

@@ -1,4 +1,4 @@
-"""A network of 2, 32, 32 and 3 neurons in a thread, by its weights: loops over ``w[..]``."""
+"""A network of 2, 32, 32 and 3 neurons in a thread, by its weights: loops over ``w[...]``."""
 
 from __future__ import annotations
 

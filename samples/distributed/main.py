@@ -4,8 +4,8 @@
                                                             [--every 10] [--quick]
 
 Gradients travel, views do not. What was found is kept in DIR every few steps; the same command, and
-`torchrun --max-restarts 1 ..` by itself, go on from there. Writes overview.png: the start, the fit,
-and what was looked for. Without `torchrun` one process sees all views.
+`torchrun --max-restarts 1 ...` by itself, go on from there. Writes overview.png: the start, the
+fit, and what was looked for. Without `torchrun` one process sees all views.
 """
 
 from __future__ import annotations

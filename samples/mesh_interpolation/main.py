@@ -2,7 +2,7 @@
 
     python samples/mesh_interpolation/main.py [--fit colors|normals|positions] [--out DIR]
                                               [--size 512] [--steps 200] [--runtime wgpu|slangpy]
-    python samples/mesh_interpolation/main.py --window [--fit ..] [--size ..]
+    python samples/mesh_interpolation/main.py --window [--fit ...] [--size ...]
 
 Writes into DIR: target.png, start.png, fit.png, difference.png, gradient.png, all in a row in
 overview.png, loss.svg, the animation fit.webp, report.html, and in build/ the kernels for other

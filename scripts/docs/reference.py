@@ -1,7 +1,7 @@
 """Writes the generated parts of pages of docs/.
 
 Run ``python scripts/docs/reference.py``. A part stands between ``<!-- errors: SR02 -->``,
-``<!-- api: .. -->``, ``<!-- functions: FLOATS -->``, ``<!-- array functions: layout -->`` or
+``<!-- api: ... -->``, ``<!-- functions: FLOATS -->``, ``<!-- array functions: layout -->`` or
 ``<!-- names: Warp -->`` and ``<!-- end -->``. The tables of errors and of names come from
 `shaderad.diagnostics`, those of functions from the rows of `shaderad.ir.ops`, the entries of the
 API and the tables of array functions from signatures and docstrings, which griffe reads from the

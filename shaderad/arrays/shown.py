@@ -73,10 +73,10 @@ def _values(title: str, head: Values, tail: Values | None) -> str:
     """A row for each position of the first axis, a column for each of the next or each field."""
     if head.ndim > 2:
         text = np.array2string(head, threshold=2 * END, precision=6)
-        return f"<div>{escape(title)}</div>{preformatted(text if tail is None else text + ' ..')}"
+        return f"<div>{escape(title)}</div>{preformatted(text if tail is None else text + ' ...')}"
     rows = [_cells(row) for row in np.atleast_1d(head)]
     if tail is not None:
-        rows += [[".."] * len(rows[0]), *(_cells(row) for row in tail)]
+        rows += [["..."] * len(rows[0]), *(_cells(row) for row in tail)]
     return table(title, head.dtype.names or (), rows)
 
 
@@ -85,7 +85,7 @@ def _cells(row: Any) -> list[str]:
         return [str(row[name]) for name in row.dtype.names or ()]
     cells = [f"{value:.6g}" if isinstance(value, np.floating) else str(value)
              for value in np.atleast_1d(row)]  # fmt: skip
-    return cells if len(cells) <= 2 * END else [*cells[:END], "..", *cells[-END:]]
+    return cells if len(cells) <= 2 * END else [*cells[:END], "...", *cells[-END:]]
 
 
 # -- pictures -----------------------------------------------------------------------------------

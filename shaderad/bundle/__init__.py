@@ -60,7 +60,7 @@ def build(
         atomics: How threads add to one float: ``native``, ``exchange`` or ``compare-exchange``, or
             ``hlsl:exchange`` for one target; empty for the default of the target.
         features: Features of the devices: ``subgroups``, ``float-atomics``, or ``no-subgroups``,
-            ..; ``wgsl:subgroups`` for one target.
+            ...; ``wgsl:subgroups`` for one target.
         workgroup: Threads of a workgroup; reductions and scans of graphs choose their own.
         space: The descriptor set, bind group or register space of all bindings.
         binding_base: The slot of the constant buffer; storage buffers follow it.

@@ -2,7 +2,7 @@
 
 The body stays Python with its own file and lines, so that ``breakpoint()``, ``print`` and stepping
 work. Five things change: assigned and returned values are copied, callees are resolved at the
-call, shifts and powers are those of 32-bit numbers, ``while sad.limit(..)`` counts its iterations,
+call, shifts and powers are those of 32-bit numbers, ``while sad.limit(...)`` counts its iterations,
 and f-strings format values as a device does.
 
 User functions and methods run as such bodies, too; primitives compute in NumPy on vectors;

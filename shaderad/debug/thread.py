@@ -1,4 +1,4 @@
-"""``kernel.debug(..)``: runs one thread of a launch as Python.
+"""``kernel.debug(...)``: runs one thread of a launch as Python.
 
 In arrays hold the caller's data; written arrays start as on a device and hold the writes of this
 thread alone. Invariant: an index out of range never reaches an element; it is an error at its line,

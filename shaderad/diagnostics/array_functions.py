@@ -20,8 +20,8 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0803": _shape(
         "`conv` of shapes {left} and {right}: {why}",
-        note="`x` is (.., channels, spatial axes..), `w` (output channels, channels / groups, "
-        "kernel axes..)",
+        note="`x` is (..., channels, spatial axes...), `w` (output channels, channels / groups, "
+        "kernel axes...)",
         help="reshape them, or move axes with `sad.transpose`",
     ),
     "SR0804": _shape(

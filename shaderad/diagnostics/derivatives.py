@@ -28,7 +28,7 @@ MESSAGES: dict[str, Message] = {
     "SR0414": _derivative(
         "`{array}` is written at indices that may repeat, so `{kernel}` has no gradient",
         label="two threads could write one element, and only one of them would win",
-        help="write `{array}[sad.unique(j)] = ..` where you know that no index repeats, or "
+        help="write `{array}[sad.unique(j)] = ...` where you know that no index repeats, or "
         "accumulate into a `sad.Add` array",
     ),
     "SR0415": _derivative(
@@ -200,7 +200,7 @@ MESSAGES: dict[str, Message] = {
         "`{name}` of a wrapped function is a `{found}`",
         note="PyTorch and JAX see their own arrays, those of NumPy, numbers, strings, and tuples, "
         "lists, dicts and dataclasses of them",
-        help="give an array of theirs, or say it once: `wrap(f, name=..)`, or a function that "
+        help="give an array of theirs, or say it once: `wrap(f, name=...)`, or a function that "
         "captures it",
     ),
     "SR0478": _derivative(

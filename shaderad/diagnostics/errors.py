@@ -204,7 +204,7 @@ def _excerpt(text: str, column: int, end: int) -> tuple[str, int, int]:
         return text, column, end
     start = max(0, min(column - _MARGIN, len(text) - _EXCERPT_WIDTH))
     stop = start + _EXCERPT_WIDTH
-    before, after = ".." if start else "", ".." if stop < len(text) else ""
+    before, after = "..." if start else "", "..." if stop < len(text) else ""
     offset = len(before) - start
     return f"{before}{text[start:stop]}{after}", column + offset, min(end, stop) + offset
 
@@ -227,7 +227,7 @@ def sentence(template: str, values: Mapping[str, object]) -> str:
 
 def shortened(text: str) -> str:
     """`text` with very long words cut."""
-    return _LONG_WORD.sub(r"\1..", text)
+    return _LONG_WORD.sub(r"\1...", text)
 
 
 _LONG_WORD = re.compile(r"(\w{100})\w{20,}")

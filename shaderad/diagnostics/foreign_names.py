@@ -66,7 +66,7 @@ _INSTEAD: dict[str, str] = {
     "uniform Uniform ConstantBuffer": "a plain parameter is one, such as `exposure: float`",
     "diffPair": "write `sad.diff_pair(x, x_dot)`, and read `.p` and `.d` of it",
     "IDifferentiable": "structs that hold floats are differentiable by themselves",
-    "MaxIters": "leave it out: loops need no limit, `sad.range(n, limit=..)` gives them one",
+    "MaxIters": "leave it out: loops need no limit, `sad.range(n, limit=...)` gives them one",
     "ForceUnroll unroll": "write `sad.static_range(n)`",
     "groupshared shared Shared shared_array SharedArray shared_memory": (
         "kernels have no memory that threads share: sum in `sad.Add[float]`, or with `sad.sum` and "

@@ -118,7 +118,7 @@ MESSAGES: dict[str, Message] = {
     "SR0218": _language(
         "a kernel returns nothing",
         label="results go to arrays",
-        help="write to an `sad.Out` parameter: `y[i] = ..`",
+        help="write to an `sad.Out` parameter: `y[i] = ...`",
     ),
     "SR0219": _language(
         "`{name}` returns `{type}`, and some path through it ends without a value",
@@ -220,11 +220,11 @@ MESSAGES: dict[str, Message] = {
     "SR0235": _language(
         "`{name}` takes a `@sad.function` or a method",
         label="found {found}",
-        help="write `sad.{name}(f)(..)`",
+        help="write `sad.{name}(f)(...)`",
     ),
     "SR0236": _language("`{name}` is a derivative and is not {found} itself", help="{help}"),
     "SR0237": _language(
-        "`sad.bwd_diff(f)(..)` gives no value",
+        "`sad.bwd_diff(f)(...)` gives no value",
         label="it writes `.d` of the pairs it is given",
         help="write it as a statement of its own, and read `x.d` after it",
     ),

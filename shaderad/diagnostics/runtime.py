@@ -206,7 +206,7 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0636": _device(
         'textures of dimension "1d" on `{adapter}` have one level',
-        help="leave the mips out, or make a picture of one row: `sad.texture(image[None], ..)`",
+        help="leave the mips out, or make a picture of one row: `sad.texture(image[None], ...)`",
     ),
     "SR0637": _compile(
         "`{program}` cannot be compiled for CUDA here: {part} is missing",

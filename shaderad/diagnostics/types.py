@@ -14,7 +14,7 @@ MESSAGES: dict[str, Message] = {
     "SR0301": _language(
         "`{found}` is no type here",
         label="{why}",
-        help="types are float, int, bool, `sad.uint`, float2 .. float4x4, structs, arrays",
+        help="types are float, int, bool, `sad.uint`, float2 ... float4x4, structs, arrays",
     ),
     "SR0302": _language("parameter `{name}` has no annotation", help="{help}"),
     "SR0303": _language("expected `{wanted}`, found {found}", help="{help}"),
@@ -38,7 +38,7 @@ MESSAGES: dict[str, Message] = {
         label="{why}",
         help="use an index from 0 up to the length",
     ),
-    "SR0309": _language("an index must be `int`, found {found}", help="convert it: `int(..)`"),
+    "SR0309": _language("an index must be `int`, found {found}", help="convert it: `int(...)`"),
     "SR0310": _language(
         "{type} has no `{name}`",
         label="{known}",
@@ -47,7 +47,7 @@ MESSAGES: dict[str, Message] = {
     "SR0311": _language(
         "`{symbol}` does not take {found}",
         label="bools do not count as numbers in kernels",
-        help="write `int(..)` or `float(..)`, or a conditional expression",
+        help="write `int(...)` or `float(...)`, or a conditional expression",
     ),
     "SR0312": _language("`{name}` does not take {found}", help="{help}"),
     "SR0313": _language(
@@ -159,7 +159,7 @@ MESSAGES: dict[str, Message] = {
         "`{name}` takes elements of type `{type}`",
         label="found a device array of `{found}` with shape {shape}",
         note="arrays on a device are never converted behind your back",
-        help="make it with `sad.array(data, dtype=..)` in the type the kernel asks for",
+        help="make it with `sad.array(data, dtype=...)` in the type the kernel asks for",
     ),
     "SR0368": _shape(
         "`{name}` is `{type}`, which has {rank:axis|axes}",
@@ -184,7 +184,7 @@ MESSAGES: dict[str, Message] = {
     "SR0372": _shape(
         "a call of `{name}` needs `dim`",
         label="it has {count:Index parameter|Index parameters}",
-        help="say how many threads run: `{name}(.., dim=n)`, or a tuple with one extent an Index; "
+        help="say how many threads run: `{name}(..., dim=n)`, or a tuple with one extent an Index; "
         "it may be left out where an array is read or written at every Index itself",
     ),
     "SR0373": _shape(
@@ -211,7 +211,7 @@ MESSAGES: dict[str, Message] = {
     "SR0385": _shape(
         "a call of `{name}` needs `dim`: arrays at `{index}` differ in extent",
         label="{found}",
-        help="say how many threads run: `{name}(.., dim=n)`; or pass arrays of one extent",
+        help="say how many threads run: `{name}(..., dim=n)`; or pass arrays of one extent",
     ),
     "SR0376": _shape(
         "`{name}` writes no array `{found}`",
@@ -230,7 +230,7 @@ MESSAGES: dict[str, Message] = {
     "SR0380": _shape(
         "an array is indexed by whole numbers, slices, int arrays, `None` and `...`",
         label="found {found}",
-        help="convert the index, such as with `int(..)` or `sad.cast(index, int)`",
+        help="convert the index, such as with `int(...)` or `sad.cast(index, int)`",
     ),
     "SR0381": _shape(
         "{count:index|indices} for an array of shape {shape}",
@@ -255,7 +255,7 @@ MESSAGES: dict[str, Message] = {
     "SR0391": _shape(
         "`{name}` takes `{type}` structs, and got a `{found}`",
         note="structs that hold pointers stay on the host until a kernel reads them",
-        help="give it a list of them: `[{type}(..), ..]`",
+        help="give it a list of them: `[{type}(...), ...]`",
     ),
     "SR0819": _shape(
         "`{name}` takes a `{type}`, and got {found}",
@@ -338,7 +338,7 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0330": _shape(
         "`{name}` holds `{found}`, and must hold `{wanted}`",
-        help="convert it: `sad.cast(x, ..)`",
+        help="convert it: `sad.cast(x, ...)`",
     ),
     "SR0331": _language(
         "`{function}` cannot be applied to elements: its parameter `{name}` is `{type}`",
@@ -369,7 +369,7 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0337": _shape(
         "the condition of a loop is one bool without axes, found {found}",
-        help="reduce it: `sad.any(..)` or `sad.all(..)`",
+        help="reduce it: `sad.any(...)` or `sad.all(...)`",
     ),
     "SR0338": _language(
         "graph `{name}` reads an array that is neither an argument nor captured by a name",

@@ -287,7 +287,7 @@ class _TangentsBehind:
             return
         if not isinstance(tangent, HostPointer):
             found = trees.described(tangent)
-            raise error("SR0452", name="tangent", wanted="sad.pointer(..)", found=found)
+            raise error("SR0452", name="tangent", wanted="sad.pointer(...)", found=found)
         first, count = numbers_of(pool)[number]
         if not holds_pointers(pool.element):
             parts = self._parts.setdefault(name, [None] * len(pool.pointers))

@@ -303,7 +303,7 @@ def jacobian(
 ) -> Function:
     """All partial derivatives of a function.
 
-    ``J[i.., j..] = d out[i..] / d x[j..]``, of shape ``out.shape + x.shape``, where vectors and
+    ``J[i..., j...] = d out[i...] / d x[j...]``, of shape ``out.shape + x.shape``, where vectors and
     matrices count as trailing axes.
 
     Args:
@@ -380,7 +380,7 @@ def _as_one_array(given: Any) -> Any:
 
 
 _IN_KERNEL = 'sum in the kernel: `total: sad.Add[float]` with `shapes={"total": 1}`'
-_OF_ARRAYS = "sum the result: `sad.sum(..)`"
+_OF_ARRAYS = "sum the result: `sad.sum(...)`"
 
 
 def _ones(function: Function, out: Any) -> Any:

@@ -58,8 +58,8 @@ class Dispatch:
 
     pipeline: Pipeline
     numbers: tuple[int, ...]
-    """By storage slot of the pipeline: the number of its buffer in the frame, from the end (-1, ..)
-    for those in which the device keeps what kernels report and print."""
+    """By storage slot of the pipeline: the number of its buffer in the frame, counted from the end
+    (-1, ...) for those in which the device keeps what kernels report and print."""
     words: bytes
     """The constant buffer for inputs that start at the first byte of their buffers."""
     groups: tuple[int, int, int]

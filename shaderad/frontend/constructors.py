@@ -1,4 +1,4 @@
-"""``float3(..)``, ``int(x)``, ``Triangle(..)``, ``sad.LocalArray[T, 8]()``: values from parts."""
+"""``float3(...)``, ``int(x)``, ``Triangle(...)``, ``sad.LocalArray[T, 8]()``: values from parts."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def constant(number: PythonNumber, scalar: types.Scalar, span: Span) -> Const:
             raise mismatch(number, scalar, span)
         low, high = _INT_RANGE[kind]
         if not low <= value <= high:
-            raise error("SR0306", span, value=value, type=scalar, why=f"{low} .. {high}")
+            raise error("SR0306", span, value=value, type=scalar, why=f"{low} ... {high}")
     elif kind in types.FLOAT_KINDS:
         value = _as_float(value, scalar, span)
     return Const(type=scalar, value=value, span=span)
@@ -114,14 +114,14 @@ def mismatch(value: Value, wanted: types.Type, span: Span) -> Error:
     help_ = f"the two are different types; `{wanted}` is needed here"
     if t is not None and types.scalar_of(t) is not None and types.scalar_of(wanted) is not None:
         if isinstance(t, types.Scalar) or _shape(t) == _shape(wanted):
-            help_ = f"convert it: `{wanted}(..)`"
+            help_ = f"convert it: `{wanted}(...)`"
         if t == types.BOOL:
-            help_ = f"write `{wanted}(..)`, or a conditional expression"
+            help_ = f"write `{wanted}(...)`, or a conditional expression"
         if isinstance(wanted, types.Scalar) and wanted == types.BOOL:
-            help_ = "compare it: `.. != 0`"
+            help_ = "compare it: `... != 0`"
         if wanted == types.FLOAT and t == types.DOUBLE:
             help_ = (
-                "convert it: `float(..)` rounds to 32 bits; or declare what takes it `sad.double`"
+                "convert it: `float(...)` rounds to 32 bits; or declare what takes it `sad.double`"
             )
     return error("SR0303", span, found=describe(value), wanted=wanted, help=help_)
 
@@ -181,7 +181,7 @@ def double_help(values: Iterable[Value]) -> str:
         return ""
     return (
         "`double` mixes with numbers that stand beside it, and with no other type: write "
-        "`sad.double(..)` of a value, and `sad.double(1e-5)` where a name first gets a number; of "
+        "`sad.double(...)` of a value, and `sad.double(1e-5)` where a name first gets a number; of "
         "arrays `sad.cast(x, sad.double)`, or `sad.array(1e-5, sad.double)`"
     )
 

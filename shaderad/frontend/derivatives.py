@@ -1,4 +1,4 @@
-"""``sad.fwd_diff(f)(..)``, ``sad.bwd_diff(f)(..)`` and ``sad.diff_pair`` inside kernels."""
+"""``sad.fwd_diff(f)(...)``, ``sad.bwd_diff(f)(...)`` and ``sad.diff_pair`` inside kernels."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _floats_of(value: nodes.Expr, wanted: Struct) -> nodes.Expr:
 
 
 def call_forward(body: BodyReader, callee: Derivative, node: ast.Call) -> nodes.Expr:
-    """``sad.fwd_diff(f)(x, ..)``: the result with its derivative.
+    """``sad.fwd_diff(f)(x, ...)``: the result with its derivative.
 
     Raises:
         LanguageError: SR0237 for ``bwd_diff`` used as a value, SR0245 for an argument that is
@@ -86,7 +86,7 @@ def call_forward(body: BodyReader, callee: Derivative, node: ast.Call) -> nodes.
 
 
 def call_backward(body: BodyReader, callee: Derivative, node: ast.Call) -> nodes.BackwardDiff:
-    """``sad.bwd_diff(f)(x, .., d_out)``, a statement."""
+    """``sad.bwd_diff(f)(x, ..., d_out)``, a statement."""
     count = len(signature_of(callee.function).parameters)
     function, args = _function(body, callee, node, node.args[:count])
     span = body.span(node)

@@ -42,7 +42,7 @@ class _Range(NamedTuple):
 
 
 def for_loop(body: BodyReader, node: ast.For) -> None:
-    """``for i in range(..)`` and its forms.
+    """``for i in range(...)`` and its forms.
 
     Raises:
         LanguageError: SR0202 for ``else``, SR0210 for anything but ranges, SR0217 for limits.

@@ -103,7 +103,7 @@ _WANTED: dict[ops.Rule, str] = {
     ops.Rule.SQUARE: "it takes a square matrix",
     ops.Rule.SELECT: "it takes a bool and two values of one type",
     ops.Rule.TO_INT: "it takes a float, or a float vector",
-    ops.Rule.HASH: "it takes a uint: write `sad.uint(..)`",
+    ops.Rule.HASH: "it takes a uint: write `sad.uint(...)`",
     ops.Rule.UNIFORM01: "it takes a uint, for example `sad.pcg(sad.uint(i))`",
 }
 check_rows(_WANTED, (op.rule for op in ops.PUBLIC.values()))

@@ -147,7 +147,7 @@ def _fold(node: ast.operator, left: PythonNumber, right: PythonNumber, span: Spa
 
 def _refusal(node: ast.operator, left: Value, right: Value, span: Span) -> Error:
     types = [v.type for v in (left, right) if isinstance(v, Expr)]
-    help_ = "convert one side: `float(..)` in a kernel, `sad.cast(.., float)` of arrays"
+    help_ = "convert one side: `float(...)` in a kernel, `sad.cast(..., float)` of arrays"
     if isinstance(node, ast.MatMult):
         help_ = "the matrix product takes matrix @ matrix, matrix @ vector, vector @ matrix"
         if all(isinstance(t, Vector) for t in types):
@@ -236,9 +236,9 @@ def condition(value: Value, span: Span) -> Expr | PythonNumber:
         return value
     if isinstance(value, Expr) and value.type == BOOL:
         return value
-    help_ = "compare it, for example `.. != 0`"
+    help_ = "compare it, for example `... != 0`"
     if isinstance(value, Expr) and isinstance(value.type, Vector) and is_bool(value.type):
-        help_ = "write `sad.any(..)` or `sad.all(..)`, and `& | ~` by component"
+        help_ = "write `sad.any(...)` or `sad.all(...)`, and `& | ~` by component"
     raise error("SR0305", span, found=describe(value), help=help_)
 
 
@@ -263,7 +263,7 @@ def _compare_help(left: Value, right: Value) -> str:
         return "compare their fields"
     if any(is_bool(t) for t in types):
         return "a bool compares with a bool, by `==` and `!=`"
-    instead = "convert one side: `int(..)` in a kernel, `sad.cast(.., int)` of arrays"
+    instead = "convert one side: `int(...)` in a kernel, `sad.cast(..., int)` of arrays"
     return double_help((left, right)) or instead
 
 

@@ -1,4 +1,4 @@
-"""``print(..)`` -> one `Print`: a text with gaps for values.
+"""``print(...)`` -> one `Print`: a text with gaps for values.
 
 Constants become text while compiling. Formats are those of Python for the type, so that a line from
 a device reads as `kernel.debug` prints it.

@@ -79,7 +79,7 @@ def named(owner: Value) -> str:
 def _no_elements(
     body: BodyReader, node: ast.expr, owner: object, known: str = "it has no elements"
 ) -> Error:
-    return body.error("SR0310", node, type=owner, name="[..]", known=known)
+    return body.error("SR0310", node, type=owner, name="[...]", known=known)
 
 
 def _local_array_type(body: BodyReader, owner: Host, node: ast.Subscript) -> Host:
@@ -165,7 +165,7 @@ def _element_of_array(
 
 def _check_readable(body: BodyReader, array: ArrayRef, node: ast.expr) -> None:
     if array.part == "pair":
-        raise _no_elements(body, node, "a pair", f"write `{array.buffer}.p[..]`")
+        raise _no_elements(body, node, "a pair", f"write `{array.buffer}.p[...]`")
     if array.part == "d":
         raise forbidden(body, array, node, "it only takes `+=`")
     if array.type.access in (types.Access.ADD, types.Access.MIN, types.Access.MAX):

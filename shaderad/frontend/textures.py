@@ -47,7 +47,7 @@ class Filters(Protocol):
     """The reads of textures as functions in the kernel language of one array of texels."""
 
     def sampling(self, read: TextureRead, dimension: Dimension, texel: Type) -> UserFunction:
-        """``f(texels, size, settings, at, ..)``, by what follows in the read."""
+        """``f(texels, size, settings, at, ...)``, by what follows in the read."""
         ...
 
     def loading(self, dimension: Dimension, texel: Type) -> UserFunction:
@@ -79,7 +79,7 @@ _OPTIONAL = "level"
 
 
 def call(body: BodyReader, method: TextureMethod, node: ast.Call) -> Value:
-    """The value of ``texture.method(..)``.
+    """The value of ``texture.method(...)``.
 
     Raises:
         LanguageError: SR0231 for the wrong number of arguments, SR0233 for unknown keywords,

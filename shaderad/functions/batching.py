@@ -36,7 +36,7 @@ __all__ = ["vmap"]
 def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
     """`function` of each element of a batch, in one run, as in JAX.
 
-    ``result[k] = function(x[k], y[k], ..)``: the function sees its arguments without the axis that
+    ``result[k] = function(x[k], y[k], ...)``: the function sees its arguments without the axis that
     `in_axes` names, and its results get one at `out_axes`. What does not depend on a mapped
     argument is computed once.
 

@@ -78,7 +78,7 @@ def einsum(spec: str, *arrays: Any) -> Array:
 def tensordot(x: Any, y: Any, axes: Any = 2) -> Array:
     """The sum of products over pairs of axes.
 
-    ``out[i.., j..] = sum over k.. of x[i.., k..] * y[k.., j..]``
+    ``out[i..., j...] = sum over k... of x[i..., k...] * y[k..., j...]``
 
     Args:
         x: Numbers, or vectors and matrices by component.

@@ -33,12 +33,12 @@ def conv(
 ) -> Array:
     """A convolution over the last axes, as in PyTorch and JAX: the kernel is not reversed.
 
-    ``out[.., o, p..] = sum over c, k.. of x[.., c, p * stride + k * dilation - padding..] *
-    w[o, c, k..]``, where `x` is 0 outside of its extents.
+    ``out[..., o, p...] = sum over c, k... of x[..., c, p * stride + k * dilation - padding...] *
+    w[o, c, k...]``, where `x` is 0 outside of its extents.
 
     Args:
-        x: Numbers of shape (.., channels, spatial axes..), in front any batch axes or none.
-        w: Numbers of shape (output channels, channels / groups, kernel axes..): its axes say how
+        x: Numbers of shape (..., channels, spatial axes...), in front any batch axes or none.
+        w: Numbers of shape (output channels, channels / groups, kernel axes...): its axes say how
             many spatial ones there are, one or more.
         stride: The distance of windows: a whole number, or one for each spatial axis.
         padding: How many zeros stand before and behind: a whole number, one or a pair for each
@@ -48,7 +48,7 @@ def conv(
         groups: Parts of the channels, each with its own part of the output channels.
 
     Returns:
-        Numbers of shape (.., output channels, windows..). Products of halves are added in float,
+        Numbers of shape (..., output channels, windows...). Products of halves are added in float,
         and rounded once.
 
     Raises:

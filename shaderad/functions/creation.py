@@ -29,7 +29,7 @@ __all__ = [
 
 @array_function
 def iota(n: Any) -> Array:
-    """0, 1, .., n - 1.
+    """0, 1, ..., n - 1.
 
     Args:
         n: A number or a size; of a shape, the position along the last axis.
@@ -48,7 +48,7 @@ def iota(n: Any) -> Array:
 def arange(start: Any, stop: Any = None, step: Any = 1) -> Array:
     """Numbers from `start` to before `stop`, as in NumPy.
 
-    ``start + k * step`` for k = 0, 1, .., ``ceil((stop - start) / step) - 1``
+    ``start + k * step`` for k = 0, 1, ..., ``ceil((stop - start) / step) - 1``
 
     Args:
         start: A number or a size; where `stop` is left out, that is `stop`, and `start` is 0.
@@ -102,8 +102,8 @@ def _finite(x: Any, name: str) -> float:
 def linspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True) -> Array:
     """Numbers at equal distances from `start` to `stop`, as in NumPy.
 
-    ``(1 - t) * start + t * stop`` with ``t = k / (num - 1)`` for k = 0, 1, .., num - 1; without the
-    endpoint ``t = k / num``.
+    ``(1 - t) * start + t * stop`` with ``t = k / (num - 1)`` for k = 0, 1, ..., num - 1; without
+    the endpoint ``t = k / num``.
 
     Args:
         start: A number, or an array of numbers, vectors or matrices.

@@ -39,7 +39,7 @@ __all__ = ["compact", "gather", "scatter", "scatter_add", "take_along_axis"]
 def gather(x: Any, index: Any, bounds: str = "raise") -> Array:
     """The elements, or rows, at index positions: ``x[index]``.
 
-    ``result[j..] = x[index[j..]]``
+    ``result[j...] = x[index[j...]]``
 
     Args:
         x: Elements of any type, with at least one axis.
@@ -84,7 +84,7 @@ def gathered(x: TracedArray, index: Sequence[Any], *, is_reported: bool) -> Trac
 def take_along_axis(x: Any, index: Any, axis: int = -1) -> Array:
     """The elements at positions along an axis, each row by positions of its own.
 
-    ``result[.., j] = x[.., index[.., j]]``, as in NumPy; ``take_along_axis(x, argsort(x))`` is
+    ``result[..., j] = x[..., index[..., j]]``, as in NumPy; ``take_along_axis(x, argsort(x))`` is
     ``sort(x)``.
 
     Args:
@@ -139,7 +139,7 @@ def scatter_add(base: Any, index: Any, values: Any) -> Array:
 
     PyTorch's ``scatter_add(base, dim, index, values)`` takes positions along one axis for each row.
 
-    ``result = base; result[index[j..]] += values[j..]``
+    ``result = base; result[index[j...]] += values[j...]``
 
     Args:
         base: Numbers, vectors, or structs of floats or of integers, with at least one axis.
@@ -190,7 +190,7 @@ def scatter(base: Any, index: Any, values: Any) -> Array:
 
     PyTorch's ``scatter(base, dim, index, values)`` takes positions along one axis for each row.
 
-    ``result = base; result[index[j..]] = values[j..]``
+    ``result = base; result[index[j...]] = values[j...]``
 
     Args:
         base: Elements of any type, with at least one axis.

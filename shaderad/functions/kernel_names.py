@@ -1,4 +1,4 @@
-"""Names that kernels and arrays share: what ``sad.max``, ``float3``, .. do with arrays.
+"""Names that kernels and arrays share: what ``sad.max``, ``float3``, ... do with arrays.
 
 The frontend hands over to these functions where one of its names is called on device arrays.
 """

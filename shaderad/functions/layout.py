@@ -253,7 +253,7 @@ def rotate(x: Any, by: Any, axis: int = -1) -> Array:
 def tril(x: Any, k: Any = 0) -> Array:
     """The lower triangle over the last two axes, and zeros above it.
 
-    ``result[.., i, j] = x[.., i, j]`` where ``j <= i + k``, else 0.
+    ``result[..., i, j] = x[..., i, j]`` where ``j <= i + k``, else 0.
 
     Args:
         x: Elements of any type, with at least two axes.
@@ -272,7 +272,7 @@ def tril(x: Any, k: Any = 0) -> Array:
 def triu(x: Any, k: Any = 0) -> Array:
     """The upper triangle over the last two axes, and zeros below it.
 
-    ``result[.., i, j] = x[.., i, j]`` where ``j >= i + k``, else 0.
+    ``result[..., i, j] = x[..., i, j]`` where ``j >= i + k``, else 0.
 
     Args:
         x: Elements of any type, with at least two axes.
@@ -296,7 +296,7 @@ def _triangle(x: Any, k: Any, comparison: ops.Op) -> TracedArray:
 
 
 def diagonal_test(comparison: ops.Op, shape: Shape, k: Any) -> Value:
-    """The comparison of ``j`` with ``i + k`` at each position ``.., i, j`` of a shape."""
+    """The comparison of ``j`` with ``i + k`` at each position ``..., i, j`` of a shape."""
     rows, columns = (b.iota(shape, len(shape) - back) for back in (2, 1))
     offset = b.broadcast(size_array(whole_number(k, "k")).value, shape, ())
     diagonal = b.applied(ops.ADD, rows, offset)

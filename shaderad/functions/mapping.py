@@ -35,7 +35,7 @@ __all__ = ["map"]
 def map(function: Callable[..., Any], *arrays: Any) -> Any:  # noqa: A001 - the public name
     """``function`` of each element.
 
-    ``result[i] = function(x[i], y[i], ..)`` for arrays x, y, .. that broadcast to one shape.
+    ``result[i] = function(x[i], y[i], ...)`` for arrays x, y, ... that broadcast to one shape.
 
     Args:
         function: A ``@sad.function``, or any Python function: it is called once, on arrays that

@@ -45,7 +45,7 @@ Axes = int | Sequence[int] | None
 def reduce(op: Operator, x: Any, init: Any = None, *, axis: Axes = None) -> Array:
     """The elements of axes combined by an operator.
 
-    ``init op x[0] op x[1] op ..`` in row-major order of the axes.
+    ``init op x[0] op x[1] op ...`` in row-major order of the axes.
 
     Args:
         op: `sad.add`, `mul`, `min`, `max` of numbers, `any`, `all` of bools, `matmul` of square

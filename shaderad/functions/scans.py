@@ -45,8 +45,8 @@ def scan(
 ) -> Array:
     """Running totals along an axis.
 
-    ``result[i] = init op x[0] op .. op x[i]``, without ``x[i]`` where exclusive; in reverse
-    ``init op x[n - 1] op .. op x[i]``.
+    ``result[i] = init op x[0] op ... op x[i]``, without ``x[i]`` where exclusive; in reverse
+    ``init op x[n - 1] op ... op x[i]``.
 
     Args:
         op: An associative operator, as of `reduce`.
@@ -108,7 +108,7 @@ associative_scan = scan
 def cumsum(x: Any, axis: int | None = None, *, reverse: bool = False) -> Array:
     """The running sum along an axis.
 
-    ``result[i] = x[0] + .. + x[i]``; in reverse ``x[i] + .. + x[n - 1]``.
+    ``result[i] = x[0] + ... + x[i]``; in reverse ``x[i] + ... + x[n - 1]``.
 
     Args:
         x: Numbers, or vectors or matrices of them by component; of bools, how many are true.
@@ -132,7 +132,7 @@ def cumsum(x: Any, axis: int | None = None, *, reverse: bool = False) -> Array:
 def cumprod(x: Any, axis: int | None = None, *, reverse: bool = False) -> Array:
     """The running product along an axis.
 
-    ``result[i] = x[0] * .. * x[i]``; in reverse ``x[i] * .. * x[n - 1]``.
+    ``result[i] = x[0] * ... * x[i]``; in reverse ``x[i] * ... * x[n - 1]``.
 
     Args:
         x: Numbers, or vectors or matrices of them by component; bools count as 0 and 1.

@@ -85,7 +85,7 @@ def _order(keys: Value) -> Value:
 
 
 def _taken(x: Value, order: Value) -> Value:
-    """``x[.., order[.., i]]``."""
+    """``x[..., order[..., i]]``."""
     leading = [b.iota(order.shape, k) for k in range(len(order.shape) - 1)]
     return arrays.Gather(operands=(x, *leading, order), is_reported=False).result
 
@@ -99,7 +99,7 @@ def segment_reduce(op: Operator, init: Any, size: Any, index: Any, values: Any) 
 
     JAX's ``segment_sum`` does so, too; PyTorch's ``segment_reduce`` takes lengths of segments.
 
-    ``result[s] = init op values[j] op ..`` over all j with ``index[j] == s``, in their order.
+    ``result[s] = init op values[j] op ...`` over all j with ``index[j] == s``, in their order.
 
     Args:
         op: An associative operator, as of `reduce`.
@@ -147,5 +147,5 @@ def segment_reduce(op: Operator, init: Any, size: Any, index: Any, values: Any) 
 @api_boundary
 def histogram(op: Operator, init: Any, size: Any, index: Any, values: Any) -> Array:
     """Deprecated: write ``sad.segment_reduce(op, init, size, index, values)``."""
-    warn_deprecated("histogram(..)", "segment_reduce(..)")
+    warn_deprecated("histogram(...)", "segment_reduce(...)")
     return segment_reduce(op, init, size, index, values)

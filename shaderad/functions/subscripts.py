@@ -1,4 +1,4 @@
-"""``x[..]``, as NumPy's: positions, slices, `None`, `...`, index arrays.
+"""``x[...]``, as NumPy's: positions, slices, `None`, `...`, index arrays.
 
 A trace gets nodes. Outside of one, a slice shares the bytes of its array where they lie together,
 else it is a copy; index arrays run at once as a kept graph.

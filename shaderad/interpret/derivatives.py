@@ -140,7 +140,7 @@ class DiffCall:
 
 
 def forward_diff(machine: Machine, diff: DiffCall) -> Value:
-    """``sad.fwd_diff(f)(..)``: runs `f`, then pushes its tape entries.
+    """``sad.fwd_diff(f)(...)``: runs `f`, then pushes its tape entries.
 
     If the tape is recording, it records the push too.
     """
@@ -174,7 +174,7 @@ def _fresh(tape: Tape, value: Value) -> Value:
 
 
 def backward_diff(machine: Machine, diff: DiffCall, cotangent: Value) -> list[Value | None]:
-    """``sad.bwd_diff(f)(..)``: the new ``.d`` of each pair, `None` for other arguments."""
+    """``sad.bwd_diff(f)(...)``: the new ``.d`` of each pair, `None` for other arguments."""
     if machine.tape.is_recording:
         return _transposed(machine, diff, cotangent)
     primals = diff.primals(_tracked)

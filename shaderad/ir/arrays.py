@@ -126,9 +126,9 @@ def operand_name(position: int) -> str:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Elementwise(Node):
-    """``result[i] = expr(a0[i], a1[i], ..)``; every operand has the shape of the result.
+    """``result[i] = expr(a0[i], a1[i], ...)``; every operand has the shape of the result.
 
-    `expr` is an expression of the kernel IR over the variables `a0`, `a1`, ..
+    `expr` is an expression of the kernel IR over the variables `a0`, `a1`, ...
     """
 
     expr: nodes.Expr
@@ -140,7 +140,7 @@ class Elementwise(Node):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Iota(Node):
-    """``result[i0, i1, ..] = i_axis``: the position along `axis`, an int."""
+    """``result[i0, i1, ...] = i_axis``: the position along `axis`, an int."""
 
     shape: Shape
     axis: int = 0
@@ -174,7 +174,7 @@ class _WithShape(Node):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Broadcast(_WithShape):
-    """``result[i0, i1, ..] = x[i_axes[0], i_axes[1], ..]``; an extent of 1 is read at 0."""
+    """``result[i0, i1, ...] = x[i_axes[0], i_axes[1], ...]``; an extent of 1 is read at 0."""
 
     axes: tuple[int, ...]
     """Maps each axis of the operand to an axis of the result; ascending."""
@@ -198,7 +198,7 @@ class Transpose(Node):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Slice(_WithShape):
-    """``result[i, ..] = x[starts[0] + steps[0] * i, ..]``; a step may be negative, never 0."""
+    """``result[i, ...] = x[starts[0] + steps[0] * i, ...]``; a step may be negative, never 0."""
 
     starts: Shape
     steps: tuple[int, ...]
@@ -206,7 +206,7 @@ class Slice(_WithShape):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Place(_WithShape):
-    """The transpose of `Slice`: ``result[starts[0] + steps[0] * i, ..] = x[i, ..]``, else 0."""
+    """The transpose of `Slice`: ``result[starts[0] + steps[0] * i, ...] = x[i, ...]``, else 0."""
 
     starts: Shape
     steps: tuple[int, ...]
@@ -214,7 +214,7 @@ class Place(_WithShape):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Roll(Node):
-    """``result[.., i, ..] = x[.., (i + start) mod n, ..]`` along `axis`, of n elements.
+    """``result[..., i, ...] = x[..., (i + start) mod n, ...]`` along `axis`, of n elements.
 
     ``0 <= start <= n``.
     """
@@ -243,7 +243,7 @@ class Concatenate(Node):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Gather(Node):
-    """``result[j.., r..] = x[index0[j..], index1[j..], .., r..]``.
+    """``result[j..., r...] = x[index0[j...], index1[j...], ..., r...]``.
 
     The first operand is `x`; one int array follows for each indexed leading axis. An index out of
     range reads 0, and is reported if `is_reported`.
@@ -261,7 +261,7 @@ class Gather(Node):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ScatterAdd(Node):
-    """``result = base; result[index0[j..], .., r..] += values[j.., r..]``, in any order.
+    """``result = base; result[index0[j...], ..., r...] += values[j..., r...]``, in any order.
 
     Operands: base, values, then the index arrays. An index out of range adds nothing. In plans
     several values of one shape, each followed by its index arrays, are added at once.
@@ -310,7 +310,7 @@ ADD sums cotangents, so it also takes structs (by field) and local arrays (by el
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Reduce(Node):
-    """``result[r..] = x[r.., 0] op x[r.., 1] op ..`` along the last axis, in tree order.
+    """``result[r...] = x[r..., 0] op x[r..., 1] op ...`` along the last axis, in tree order.
 
     An optional second operand, the initial value, comes first. Without it an empty row gives the
     neutral element of an op; a function requires rows that are not empty.
@@ -338,7 +338,7 @@ class ArgExtreme(Node):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Scan(Node):
-    """``result[r.., i] = x[r.., 0] op .. op x[r.., i]`` along the last axis, in tree order."""
+    """``result[r..., i] = x[r..., 0] op ... op x[r..., i]`` along the last axis, in tree order."""
 
     op: Reducer
 
@@ -348,7 +348,7 @@ class Scan(Node):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Convolution(Node):
-    """``result[g, b, o, p..] = sum over c, k.. of x[g, b, c, t..] * w[g, o, c, k..]``.
+    """``result[g, b, o, p...] = sum over c, k... of x[g, b, c, t...] * w[g, o, c, k...]``.
 
     Along each spatial axis ``spacing * t = stride * p + dilation * k - padding``; where no position
     t of `x` is such, the addend is 0. Operands: x, w, of numbers. Strides and dilations may be

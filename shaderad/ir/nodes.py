@@ -109,7 +109,7 @@ class Splat(Expr):
 
 @dataclass(frozen=True, kw_only=True)
 class Field(Expr):
-    """A field of a struct value, or element ``"0"``, ``"1"``, .. of a tuple value."""
+    """A field of a struct value, or element ``"0"``, ``"1"``, ... of a tuple value."""
 
     value: Expr
     name: str
@@ -220,7 +220,7 @@ class Call(Expr):
 
 @dataclass(frozen=True, kw_only=True)
 class ForwardDiff(Expr):
-    """``sad.fwd_diff(f)(..)``: a `Pair` of the result type.
+    """``sad.fwd_diff(f)(...)``: a `Pair` of the result type.
 
     `args` are `Pair`s for differentiable parameters, plain values for all others.
     """
@@ -338,7 +338,7 @@ class Store(Stmt):
     path: tuple[Step, ...] = ()
     value: Expr
     is_unique: bool = False
-    """True after ``sad.unique(..)``: no two writes of the launch share an element."""
+    """True after ``sad.unique(...)``: no two writes of the launch share an element."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -410,7 +410,7 @@ class For(Stmt):
     stop: Expr
     step: Expr
     limit: int | None = None
-    """The iteration limit of ``sad.range(.., limit=)``, or `None`."""
+    """The iteration limit of ``sad.range(..., limit=)``, or `None`."""
     is_unrolled: bool = False
     """True for ``sad.static_range``, whose bounds are `Const`."""
     exits: tuple[str, ...] = ()
@@ -459,7 +459,7 @@ class Assert(Stmt):
 
 @dataclass(frozen=True, kw_only=True)
 class Print(Stmt):
-    """``print(..)`` of `values`; the host formats and writes the text.
+    """``print(...)`` of `values`; the host formats and writes the text.
 
     Derivatives replay the primal without it (`ir/prints.py`). Carries no derivative.
     """

@@ -1,6 +1,6 @@
 """Pointers in the types of a kernel, and the buffer that each one points into.
 
-Every pointer of a kernel has a fixed path, such as ``scene.meshes[..].triangles``. The elements
+Every pointer of a kernel has a fixed path, such as ``scene.meshes[...].triangles``. The elements
 behind all pointers of one path lie in one array, the pool: a `Buffer` of the kernel, which the
 pointer type names (`Pointer.target`). Invariant: a pointer is plain data, a first element and a
 count; its pool is read, and receives gradients, like any In array.

@@ -237,7 +237,7 @@ def _type_objects() -> dict[str, TypeObject]:
 
 
 TYPES: Mapping[str, TypeObject] = types.MappingProxyType(_type_objects())
-"""Every type object by its public name: ``float2`` .. ``double4x4``, ``half, double, uint``."""
+"""Every type object by its public name: ``float2`` ... ``double4x4``, ``half, double, uint``."""
 
 BUILTIN_TYPES: Mapping[type, Scalar] = types.MappingProxyType(
     {builtins.float: ir.FLOAT, builtins.int: ir.INT, builtins.bool: ir.BOOL}
@@ -353,7 +353,7 @@ class _Resolver:
             return ConstType(self._scalar_of_enum(enum), enum)
         inner = self.resolve(argument)
         if not isinstance(inner, Scalar):
-            why = "Const takes int, float, bool, uint, .., or an enum of numbers"
+            why = "Const takes int, float, bool, uint, ..., or an enum of numbers"
             raise self._error(f"Const[{inner}]", why)
         return ConstType(inner)
 

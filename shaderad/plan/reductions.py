@@ -19,8 +19,8 @@ from shaderad.rules.arrays.scan_operators import combined
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ReduceFields(Node):
-    """``result[r..].f = x[r.., 0].f op x[r.., 1].f op ..`` for each field f, by an operator of its
-    own, along the last axis.
+    """``result[r...].f = x[r..., 0].f op x[r..., 1].f op ...`` for each field f, by an operator
+    of its own, along the last axis.
     """
 
     ops: tuple[Reducer, ...]

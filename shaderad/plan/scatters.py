@@ -34,7 +34,7 @@ from shaderad.rules.arrays.scan_operators import fold_by_bin
 
 
 def scatter_add(node: arrays.ScatterAdd, is_stored: IsStored) -> RunKernel:
-    """``total[index0[j..], .., r..] += values[j.., r..]`` in the thread of ``j.., r..``."""
+    """``total[index0[j...], ..., r...] += values[j..., r...]`` in the thread of ``j..., r...``."""
     base, values, first, *_ = node.operands
     count, width = len(first.shape), len(node.parts[0])
 

@@ -1,6 +1,6 @@
 """The kernels over tiles of one sum: one adds elements in registers, one adds sums of parts.
 
-The rows of tile ``i`` of ``I`` are ``i``, ``i + I``, ``i + 2 I``, ..: adjacent threads read and
+The rows of tile ``i`` of ``I`` are ``i``, ``i + I``, ``i + 2 I``, ...: adjacent threads read and
 store adjacent elements. Where the tiles alone would keep few threads busy, sums are cut into parts,
 which a second kernel adds in order. The kernels of a product ``sum_k x[m, k] * y[k, n]`` may also
 compute sums along its columns of what it reads, such as ``sum_k y[k, n]``: those of the parts lie

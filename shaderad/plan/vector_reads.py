@@ -28,7 +28,7 @@ class NotWide(Exception):
 
 @dataclass(frozen=True)
 class VectorRead:
-    """A stored value, read at ``row * row_factor + column * .. + step * .. + rest``."""
+    """A stored value, read at ``row * row_factor + column * ... + step * ... + rest``."""
 
     name: str
     """Stands for the element in the sum's."""

@@ -58,8 +58,8 @@ class Texture(_Texels):
     Attributes:
         texels: Floats or float vectors of shape [width], [height, width] or
             [depth, height, width], or [6, n, n] for the faces +x, -x, +y, -y, +z, -z of a cube.
-            Pictures of bytes, `numpy.uint8` of shape [.., channels], are kept as four bytes a texel
-            and give ``float4`` from 0 to 1.
+            Pictures of bytes, `numpy.uint8` of shape [..., channels], are kept as four bytes per
+            texel and give ``float4`` from 0 to 1.
         mips: Lookups with a level or a footprint read means over boxes of texels; without mips they
             read `texels` alone.
         srgb: The colours of bytes are in sRGB, and become linear light; the fourth channel is

@@ -161,7 +161,7 @@ def construct(t: Type, parts: Sequence[Expr]) -> Expr:
 
 
 def field(value: Expr, name: str) -> Expr:
-    """A field of a struct, or an element of a tuple: ``"0"``, ``"1"``, .."""
+    """A field of a struct, or an element of a tuple: ``"0"``, ``"1"``, ..."""
     t = value.type
     if isinstance(t, Tuple):
         position, part = int(name), t.elements[int(name)]

@@ -177,7 +177,7 @@ def _full(dots: Iterable[Expr | None], args: Iterable[Expr]) -> list[Expr]:
 
 
 # -- primitives -------------------------------------------------------------------------------
-# y = op(a, b, ..)    y_dot = sum(partial * tangent)    bars: partial * y_bar    (PARTIALS)
+# y = op(a, b, ...)    y_dot = sum(partial * tangent)    bars: partial * y_bar    (PARTIALS)
 
 
 def _push_apply(e: nodes.Apply, dots: list[Expr | None]) -> Expr | None:

@@ -1,6 +1,6 @@
 """Runs entry point `fault` of Slang files on slangpy's Vulkan device, one JSON line each.
 
-A process of its own, because a fault may also be a crash: ``python run_faults.py INPUTS FILE..``.
+A process of its own, because a fault may also be a crash: ``python run_faults.py INPUTS FILE...``.
 """
 
 from __future__ import annotations

@@ -73,8 +73,8 @@ def test_a_long_line_is_shown_around_the_marked_columns(tmp_path: Path, position
     text, carets = (part.partition("| ")[2] for part in shown[3:5])
     assert text[carets.index("^") : carets.rindex("^") + 1] == "MARK"
     assert len(text) <= 164
-    assert text.startswith("..") == (position > 100)
-    assert text.endswith("..") == (position < 3900)
+    assert text.startswith("...") == (position > 100)
+    assert text.endswith("...") == (position < 3900)
 
 
 def test_a_mark_longer_than_the_excerpt_ends_with_it(tmp_path: Path) -> None:
@@ -95,5 +95,5 @@ def test_a_file_name_stays_in_its_line() -> None:
 
 def test_a_name_that_nobody_reads_to_its_end_is_cut() -> None:
     message = error("SR0203", None, name="n" * 5000, remedy="").message
-    assert message == f"name `{'n' * 100}..` is not defined"
+    assert message == f"name `{'n' * 100}...` is not defined"
     assert "n" * 119 in error("SR0203", None, name="n" * 119, remedy="").message

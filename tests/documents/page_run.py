@@ -3,7 +3,7 @@
 - ``python`` is executed; with a title it becomes that file, for later blocks to import or run, or
   is an excerpt of the repository's file of that name.
 - ``sh`` is run by `tests/documents/commands.py`.
-- ``text`` is what the block before it printed, with ``..`` for anything; nothing else may print.
+- ``text`` is what the block before it printed, with ``...`` for anything; nothing else may print.
 - ``slang``, ``wgsl``, ``c`` stand in a file of that kind that the page had built, ``json`` in the
   value of one.
 """
@@ -100,7 +100,7 @@ class PageRun:
 
 
 def matches(shown: str, printed: str) -> bool:
-    """Whether `shown` is what was printed, ``..`` being anything; space at line ends apart."""
+    """Whether `shown` is what was printed, ``...`` being anything; space at line ends apart."""
     return re.fullmatch(_pattern(shown), _stripped(printed), re.DOTALL) is not None
 
 
@@ -126,7 +126,7 @@ def _is_shown(actual: Any, shown: Any) -> bool:
 
 
 def _pattern(shown: str) -> str:
-    return re.escape(_stripped(shown)).replace(r"\.\.", ".*?")
+    return re.escape(_stripped(shown)).replace(r"\.\.\.", ".*?")
 
 
 def _stripped(text: str) -> str:

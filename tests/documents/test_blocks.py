@@ -84,10 +84,10 @@ def test_a_block_that_is_not_true_is_found(text: str, folder: Path) -> None:
         run_page(page, folder)
 
 
-def test_two_dots_stand_for_anything_in_what_is_shown() -> None:
-    assert matches("loss ..\ndone", "loss 0.25\ndone\n")
-    assert not matches("loss ..", "gain 0.25")
-    assert found_in("a\n    b(1);\n    c;\n", "b(..);\nc;")
+def test_three_dots_stand_for_anything_in_what_is_shown() -> None:
+    assert matches("loss ...\ndone", "loss 0.25\ndone\n")
+    assert not matches("loss ...", "gain 0.25")
+    assert found_in("a\n    b(1);\n    c;\n", "b(...);\nc;")
 
 
 def test_json_that_is_shown_may_leave_out_fields_but_not_change_them() -> None:

@@ -141,7 +141,7 @@ def test_the_api_page_has_every_public_name_that_no_other_page_has() -> None:
 
 
 def marks() -> set[str]:
-    """In, Out, ..: the annotations, which the kernel language shows."""
+    """In, Out, ...: the annotations, which the kernel language shows."""
     found = set(re.findall(r"sad\.([A-Z]\w+)", text_of("kernel_language.md")))
     return found | set(re.findall(r"sad\.(DifferentialPair)", text_of("derivatives.md")))
 

@@ -156,7 +156,7 @@ def test_types_without_atomics_are_summed(device: sad.Device, name: str, dtype: 
 
 
 def test_halves_are_summed_in_32_bits(device: sad.Device) -> None:
-    # One by one in half, 2048 + 1 + 1 + .. stays at 2048.
+    # One by one in half, 2048 + 1 + 1 + ... stays at 2048.
     values = sad.array(np.ones(512, np.float16), sad.half)
     base = sad.array(np.float16([2048.0]), sad.half)
     total = sad.scatter_add(base, np.zeros(512, np.int32), values)

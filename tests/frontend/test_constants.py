@@ -118,7 +118,7 @@ def test_flags_of_an_enum_combine() -> None:
         (by_number, (1, 2), "SR0227", "a `tuple`"),
         (by_number, 2.0, "SR0303", "found `2.0`"),
         (by_number, True, "SR0303", "found `True`"),
-        (by_number, 2**31, "SR0306", "-2147483648 .. 2147483647"),
+        (by_number, 2**31, "SR0306", "-2147483648 ... 2147483647"),
         (by_truth, 1, "SR0303", "found `1`"),
         (by_enum, 7, "SR0228", "`Wrap.CLAMP`, `Wrap.REPEAT`"),
         (by_enum, Filter.LINEAR, "SR0228", "no member of `Wrap`"),

@@ -37,7 +37,7 @@ def type_of(op: ops.Op, position: int, shape: tuple[int, ...]) -> Type:
 
 
 def kernel_of(op: ops.Op, shapes: Shapes) -> nodes.Kernel:
-    """``y[i], y_dot[i] = fwd_diff(op)(pairs of x0[i], x0_dot[i], ..)``."""
+    """``y[i], y_dot[i] = fwd_diff(op)(pairs of x0[i], x0_dot[i], ...)``."""
     given = [type_of(op, k, shape) for k, shape in enumerate(shapes)]
     result = ops.result_type(op, tuple(given))
     assert result is not None

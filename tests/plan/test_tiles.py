@@ -23,7 +23,7 @@ SERIAL = 2e-6
 
 
 def product(x: Value, y: Value) -> Value:
-    """``sum_k x[.., m, k] * y[.., k, n]``."""
+    """``sum_k x[..., m, k] * y[..., k, n]``."""
     *batch, rows, inner = x.shape
     shape = (*batch, rows, y.shape[-1], inner)
     rank = len(shape)

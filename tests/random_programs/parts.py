@@ -103,7 +103,7 @@ class Parts(ABC):
         return f"({self.value(INT, 1)})"
 
     def load(self, array: ArrayName) -> str:
-        """``array[..]``, at the thread's own index more often than not."""
+        """``array[...]``, at the thread's own index more often than not."""
         scope = self._scope
         if array.extents == scope.dim and len(scope.indices) == len(array.extents):
             if self._choices.chance(70):

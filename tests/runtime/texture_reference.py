@@ -22,7 +22,7 @@ FACES = (
 def sampled(
     levels: list[np.ndarray], at: np.ndarray, level: np.ndarray, settings: SamplerSettings
 ) -> np.ndarray:
-    """Values of levels of shape [.., rows, columns, channels] at points (x, y, z)."""
+    """Values of levels of shape [..., rows, columns, channels] at points (x, y, z)."""
     level = np.clip(level, 0, len(levels) - 1)
     if settings.mip_filter == "nearest":
         level = np.rint(level)

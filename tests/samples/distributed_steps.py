@@ -1,6 +1,6 @@
 """The first steps of the distributed sample in one process of a run: gradients and parameters.
 
-    torchrun .. tests/samples/distributed_steps.py STEPS RUNTIME FOLDER
+    torchrun ... tests/samples/distributed_steps.py STEPS RUNTIME FOLDER
 
 Writes FOLDER/COUNT_RANK.npz.
 """

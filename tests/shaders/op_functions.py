@@ -43,13 +43,13 @@ class Spelled:
 
     value: str
     push: str
-    """``(x.., t..)`` -> the tuple of the value and its tangent."""
+    """``(x..., t...)`` -> the tuple of the value and its tangent."""
     pull: str
-    """``(x.., y_bar)`` -> the tuple of the cotangents."""
+    """``(x..., y_bar)`` -> the tuple of the cotangents."""
     second_push: str
-    """``(x.., t.., u.., 0..)`` -> the tuple of the tangent and how it moves along u."""
+    """``(x..., t..., u..., 0...)`` -> the tuple of the tangent and how it moves along u."""
     second_pull: str
-    """``(x.., t.., y_bar)`` -> the tuple of the cotangents by x.., of the tangent along t."""
+    """``(x..., t..., y_bar)`` -> the tuple of the cotangents by x..., of the tangent along t."""
 
 
 class Functions:
@@ -114,7 +114,7 @@ def _function(op: ops.Op, types: Sequence[Type], result: Type, exponent: int | N
 
 
 def _tangent(f: Function, push: Function) -> Function:
-    """``g(x.., t..)``: the tangent alone."""
+    """``g(x..., t...)``: the tangent alone."""
     assert isinstance(push.result, Tuple)
     args = tuple(nodes.Var(type=p.type, name=p.name) for p in push.parameters)
     both = nodes.Call(type=push.result, function=push, args=args)

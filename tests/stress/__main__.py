@@ -1,6 +1,6 @@
 """The full runs of what the tests here do in small, with their figures.
 
-    python -m tests.stress [writers|threads|steps|interrupts ..]
+    python -m tests.stress [writers|threads|steps|interrupts ...]
 
 `writers` takes three minutes, `threads` two, `steps` ten, `interrupts` twenty.
 """

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 Levels = Sequence[np.ndarray]
-"""Texels of shape (.., channels) by level; cubes have their faces first."""
+"""Texels of shape (..., channels) by level; cubes have their faces first."""
 
 
 @dataclass(frozen=True)

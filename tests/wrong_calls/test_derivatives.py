@@ -56,7 +56,7 @@ GRADIENTS = [
         "total: sad.Add[float]",
     ),
     ("sad.grad(total)(X, dim=4, shapes={'t': 2})", "SR0457", "float of shape (2,)"),
-    ("sad.grad(lambda x: x * x)(X)", "SR0457", "float of shape (4,)", "`sad.sum(..)`"),
+    ("sad.grad(lambda x: x * x)(X)", "SR0457", "float of shape (4,)", "`sad.sum(...)`"),
     ("sad.grad(lambda x: 'text')(X)", "SR0457", "the result is str"),
     ("sad.grad(lambda x: None)(X)", "SR0457", "the result is NoneType"),
     ("sad.grad(lambda x: {'y': square(x, dim=4), 'n': 3})(X)", "SR0457", "shape (4,), int"),

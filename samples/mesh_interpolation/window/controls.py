@@ -100,7 +100,7 @@ class Controls:
         if chosen != viewer.attribute:
             viewer.choose(chosen)
         if viewer.player is None:
-            imgui.text(f"compiling the fit of {viewer.attribute} ..")
+            imgui.text(f"compiling the fit of {viewer.attribute} ...")
 
 
 def _view(player: Player) -> None:

@@ -30,7 +30,7 @@ __all__ = ["load"]
 
 
 class Loaded:
-    """The entries of a folder, as attributes: ``loaded.shade(..)``."""
+    """The entries of a folder, as attributes: ``loaded.shade(...)``."""
 
     def __init__(self, folder: Path, entries: Mapping[str, Entry]) -> None:
         self._folder = folder
@@ -78,7 +78,7 @@ def load(folder: str | Path) -> Loaded:
         folder: The folder of ``manifest.json``.
 
     Returns:
-        An object with one callable per entry: ``loaded.shade(..)`` or ``loaded["shade"](..)``.
+        An object with one callable per entry: ``loaded.shade(...)``, also ``loaded["shade"]``.
 
     Raises:
         CompileError: SR0720, if the folder has no valid manifest; SR0721, if another version of

@@ -65,7 +65,7 @@ def _assign_name(writer: BodyWriter, s: nodes.Assign, name: str) -> None:
 
 
 def _update(writer: BodyWriter, target: str, place: nodes.Expr | None, value: nodes.Expr) -> str:
-    """``target = value;``, or a compound assignment if `value` is ``place op ..``."""
+    """``target = value;``, or a compound assignment if `value` is ``place op ...``."""
     if (
         isinstance(value, nodes.Apply)
         and value.op in _COMPOUND

@@ -172,14 +172,14 @@ def concatenate(parts: Sequence[Value], axis: int) -> Value:
 
 
 def shift_right(x: Value, fill: Expr) -> Value:
-    """``result[.., i] = x[.., i - 1]``, and `fill` at 0; also for empty rows."""
+    """``result[..., i] = x[..., i - 1]``, and `fill` at 0; also for empty rows."""
     axis = len(x.shape) - 1
     joined = concatenate((full((*x.shape[:-1], 1), fill), x), axis)
     return piece(joined, axis, 0, x.shape[-1])
 
 
 def shift_left(x: Value, fill: Expr) -> Value:
-    """``result[.., i] = x[.., i + 1]``, and `fill` at the end."""
+    """``result[..., i] = x[..., i + 1]``, and `fill` at the end."""
     axis = len(x.shape) - 1
     joined = concatenate((x, full((*x.shape[:-1], 1), fill)), axis)
     return piece(joined, axis, 1, x.shape[-1])
@@ -198,7 +198,7 @@ def scan(op: Reducer, x: Value) -> Value:
 
 
 def reverse_scan(op: Reducer, x: Value) -> Value:
-    """``result[.., i] = x[.., n - 1] op .. op x[.., i]``."""
+    """``result[..., i] = x[..., n - 1] op ... op x[..., i]``."""
     return reverse(scan(op, reverse(x)))
 
 

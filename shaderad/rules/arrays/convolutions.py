@@ -99,12 +99,12 @@ def as_sum(node: Convolution) -> Value:
 
 
 def _windows(node: Convolution) -> Value:
-    """``x[g, b, c, t..]`` with axes g, b, p.., c, k..; it is 0 where there is no t."""
+    """``x[g, b, c, t...]`` with axes g, b, p..., c, k...; it is 0 where there is no t."""
     x, w = node.operands
     rank = len(node.extents)
     at = [_position(node, (*node.extents, *w.shape[3:]), axis) for axis in range(rank)]
     read = gather(b.transpose(x, [*range(3, 3 + rank), 0, 1, 2]), *at)
-    # Its axes are p.., k.., g, b, c.
+    # Its axes are p..., k..., g, b, c.
     group, batch, channel = range(2 * rank, 2 * rank + 3)
     return b.transpose(read, [group, batch, *range(rank), channel, *range(rank, 2 * rank)])
 

@@ -218,7 +218,7 @@ def pull_scatter_add(
     return (bar, values_bar, *[None] * len(index))
 
 
-# y = [x0, x1, ..]               y_dot = [x0_dot, x1_dot, ..]        xk_bar = its slice of y_bar
+# y = [x0, x1, ...]               y_dot = [x0_dot, x1_dot, ...]        xk_bar = its slice of y_bar
 
 
 def push_concatenate(node: arrays.Concatenate, dots: Derivatives) -> Derivatives:

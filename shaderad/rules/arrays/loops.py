@@ -1,6 +1,6 @@
 """Derivatives of loops over arrays: loops that carry tangents forward or cotangents backward.
 
-    forward    c[k+1], y[k] = body(k, c[k], z, x[k])             saves c[0], c[1], ..
+    forward    c[k+1], y[k] = body(k, c[k], z, x[k])             saves c[0], c[1], ...
     backward   c_bar[k], z_bar, x_bar[k] += pull(body at k, c[k])(c_bar[k+1], y_bar[k])
 
 The derivative of a loop is a loop, so it has derivatives itself. A loop with square-root

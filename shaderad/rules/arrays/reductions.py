@@ -23,8 +23,8 @@ from shaderad.rules.arrays.layout import Derivatives
 from shaderad.rules.arrays.scan_operators import AffineMaps, operator
 
 # -- forward ----------------------------------------------------------------------------------
-# y = x[0] op x[1] op ..        ADD: y_dot = x_dot[0] + x_dot[1] + ..
-# else (y, y_dot) = (x[0], x_dot[0]) op' (x[1], x_dot[1]) op' ..
+# y = x[0] op x[1] op ...        ADD: y_dot = x_dot[0] + x_dot[1] + ...
+# else (y, y_dot) = (x[0], x_dot[0]) op' (x[1], x_dot[1]) op' ...
 
 
 def push_reduce(node: arrays.Reduce, dots: Derivatives) -> Derivatives:
@@ -89,7 +89,7 @@ def pull_reduce(node: arrays.Reduce, bars: Derivatives, _: Sequence[bool]) -> De
         return (_pull_row(node.op, x, bar), bar)
     if isinstance(node.op, Function):
         return _pull_with_first(node.op, x, init[0], bar)
-    # y = init op r, r = x[0] op x[1] op ..
+    # y = init op r, r = x[0] op x[1] op ...
     r = b.reduce(node.op, x)
     combined = b.combined(node.op, *(c.variable(n, x.element) for n in ("init", "r")))
     bars_of = expressions.pull(combined, c.variable("bar", bar.element), ("init", "r"))
@@ -129,7 +129,7 @@ def _pull_row(op: Reducer, x: Value, bar: Value) -> Value:
     return _pull_by_neighbours(op, x, repeated)
 
 
-# y = min(x[0], x[1], ..)       x_bar[i] = y_bar where i is the first that attains y, else 0
+# y = min(x[0], x[1], ...)       x_bar[i] = y_bar where i is the first that attains y, else 0
 # Each component of a vector has its own i.
 
 
@@ -149,7 +149,7 @@ def _component(x: Value, position: int) -> Value:
     return b.composed(lambda x: c.components(x[0])[position], [x])
 
 
-# y = l[i] op x[i] op r[i]      l[i] = x[0] op .. op x[i-1],  r[i] = x[i+1] op .. op x[n-1]
+# y = l[i] op x[i] op r[i]      l[i] = x[0] op ... op x[i-1],  r[i] = x[i+1] op ... op x[n-1]
 # x_bar[i] = pull((l op x) op r by x)(y_bar)
 # At the ends of a row, the missing neighbour of an op is its neutral element; a function is not
 # applied.
@@ -199,7 +199,7 @@ def _flipped(op: Reducer) -> Reducer:
 
 
 # -- scans, backward --------------------------------------------------------------------------
-# ADD: x_bar[i] = y_bar[i] + y_bar[i+1] + .. + y_bar[n-1]
+# ADD: x_bar[i] = y_bar[i] + y_bar[i+1] + ... + y_bar[n-1]
 #
 # else y[i] = y[i-1] op x[i]. With A[i] = d y[i] / d y[i-1] and the total cotangent r[i] of y[i],
 #     r[n-1] = y_bar[n-1]      r[i] = y_bar[i] + A[i+1]^T r[i+1]

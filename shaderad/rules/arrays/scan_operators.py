@@ -255,7 +255,7 @@ def _loop(variable: nodes.Var, count: Expr, body: tuple[nodes.Stmt, ...]) -> nod
 def fold_by_bin(
     op: Reducer, init: Value, rows: Value, at: Value, span: Span = nodes.NO_SPAN
 ) -> Value:
-    """``result[k] = init[k] op rows[j] op ..`` over all j with ``at[j] == k``, in row order.
+    """``result[k] = init[k] op rows[j] op ...`` over all j with ``at[j] == k``, in row order.
 
     Args:
         op: Associative.

@@ -1,7 +1,7 @@
 """Derivatives of subgraphs: recomputed, or user-defined; and what all nodes with bodies share.
 
     results = body(operands)            operands_bar = pull(body)(operands, results_bar)
-    results, residuals = forward(..)    operands_bar = backward(residuals, results_bar)
+    results, residuals = forward(...)    operands_bar = backward(residuals, results_bar)
 
 Each derivative is a subgraph itself, so it recomputes the primal values that it needs.
 """

@@ -9,7 +9,7 @@ from shaderad.ir import arrays, sizes
 from shaderad.rules.arrays import building as b
 from shaderad.rules.batching.operands import Batch, Operand, mapped
 
-# y[g, n, o, p..] = conv(x[g, n, c, t..], w[g, o, c, k..])
+# y[g, n, o, p...] = conv(x[g, n, c, t...], w[g, o, c, k...])
 # w mapped:  the batch goes to the axis g                  x alone:  to the axis n
 
 

@@ -38,8 +38,8 @@ def _strided(node: arrays.Slice | arrays.Place, batch: Batch) -> dict[str, Any]:
     return {"shape": shape, "starts": (0, *node.starts), "steps": (1, *node.steps)}
 
 
-# y[j.., r..] = x[i[j..], r..]
-# x, i mapped:  ys[k, j.., r..] = xs[k, i[k, j..], r..]        x unmapped:  x[i[k, j..], r..]
+# y[j..., r...] = x[i[j...], r...]
+# x, i mapped:  ys[k, j..., r...] = xs[k, i[k, j...], r...]        x unmapped:  x[i[k, j...], r...]
 
 
 def gather(node: arrays.Gather, operands: Sequence[Operand], batch: Batch) -> Sequence[Operand]:
@@ -61,7 +61,7 @@ def _rows(shape: Shape) -> list[Value]:
     return [b.iota(shape, 0)]
 
 
-# y = base; y[i[j..], r..] += v[j.., r..]        ys[k, i[k, j..], r..] += vs[k, j.., r..]
+# y = base; y[i[j...], r...] += v[j..., r...]        ys[k, i[k, j...], r...] += vs[k, j..., r...]
 
 
 def scatter_add(
@@ -105,7 +105,7 @@ _with_shape = _spread(lambda node, batch: {"shape": (batch.extent, *node.shape)}
 _row_by_row = _spread(lambda node, batch: {})
 
 RULES: dict[type[Node], NodeRule] = {
-    # y[i..] = e(a[i..])                ys[k, i..] = e(as[k, i..])
+    # y[i...] = e(a[i...])                ys[k, i...] = e(as[k, i...])
     arrays.Elementwise: _with_shape,
     arrays.Reshape: _with_shape,
     arrays.Broadcast: _spread(

@@ -561,7 +561,7 @@ def pair_indexed():
 
     @get.backward_derivative
     def get_bwd(w: sad.DifferentialPair[sad.In[float]], index: int, d_out: float):
-        w.d[index] += w[index]  # error: SR0310 | w[index] | `w.p[..]`
+        w.d[index] += w[index]  # error: SR0310 | w[index] | `w.p[...]`
 
     @sad.kernel
     def k(i: sad.Index, w: sad.In[float], y: sad.Out[float]):

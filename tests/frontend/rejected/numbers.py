@@ -19,7 +19,7 @@ def truth_of_a_number():
 def truth_of_a_bool_vector():
     @sad.kernel
     def k(i: sad.Index, v: float3, y: sad.Out[float]):
-        while v > 0.0:  # error: SR0305 | v > 0.0 | `sad.any(..)`
+        while v > 0.0:  # error: SR0305 | v > 0.0 | `sad.any(...)`
             y[i] = 1.0
     return k
 
@@ -218,7 +218,7 @@ def function_of_the_wrong_type():
 def hash_of_an_int():
     @sad.kernel
     def k(i: sad.Index, y: sad.Out[float]):
-        y[i] = sad.uniform01(sad.pcg(i))  # error: SR0312 | sad.pcg(i) | `sad.uint(..)`
+        y[i] = sad.uniform01(sad.pcg(i))  # error: SR0312 | sad.pcg(i) | `sad.uint(...)`
     return k
 
 

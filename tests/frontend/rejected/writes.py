@@ -166,7 +166,7 @@ def value_of_another_type():
 def float_into_an_int_array():
     @sad.kernel
     def k(i: sad.Index, x: float, y: sad.Out[int]):
-        y[i] = x  # error: SR0303 | x | `int(..)`
+        y[i] = x  # error: SR0303 | x | `int(...)`
     return k
 
 
@@ -213,7 +213,7 @@ def limit_of_zero():
 def range_of_a_float():
     @sad.kernel
     def k(i: sad.Index, x: float, y: sad.Out[float]):
-        for j in range(x):  # error: SR0303 | x | `int(..)`
+        for j in range(x):  # error: SR0303 | x | `int(...)`
             y[i] = j
     return k
 
