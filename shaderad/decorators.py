@@ -120,8 +120,8 @@ def kernel(function: Callable[..., object]) -> KernelFunction:
     Raises:
         LanguageError: SR0103 for anything but a ``def``.
 
-    Differentiable in all floats that it reads, through the transforms of `sad`. What carries no
-    derivative, and what is taken at singular points: docs/conventions.md.
+    Differentiable in all floats that it reads, through the transforms of `sad`. See
+    docs/conventions.md for values without a derivative, and for singular points.
     """
     return KernelFunction(function, caller_locals(3))
 

@@ -52,7 +52,7 @@ class Texture:
         resource: The device memory.
         texels: The texels of all levels as floats, in an array that lies in the texture: what
             traces follow, and launches bind. No array function can read it.
-        mips: What made the levels; `None` where they were given.
+        mips: The chain that made the levels; `None` where they were given.
     """
 
     __slots__ = ("__weakref__", "device", "mips", "resource", "texels")

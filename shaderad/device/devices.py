@@ -269,9 +269,9 @@ def open_device(
     Args:
         runtime: ``"wgpu"``, ``"slangpy"``, or `None` for the best available; the environment
             variable `SHADERAD_DEVICE` chooses where `None` is given.
-        adapter: Part of an adapter's name, or its position among those of `sad.devices()`; or
-            ``"auto"``, by which the processes that a launcher such as `torchrun` starts on one
-            machine share its best adapters, each by its `LOCAL_RANK`.
+        adapter: Part of an adapter's name, or its position among those of `sad.devices()`. With
+            ``"auto"``, processes that a launcher such as `torchrun` starts on one machine share its
+            best adapters, each by its `LOCAL_RANK`.
         native: A `wgpu.GPUDevice` or `slangpy.Device` to use instead of opening one.
         limits: Fields of the capabilities to force down, such as ``{"storage_buffer_limit": 8}``.
 

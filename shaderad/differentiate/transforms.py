@@ -57,7 +57,7 @@ class Pullback:
         Args:
             out_bar: Cotangents in the structure of the result: arrays, NumPy arrays, or `None`
                 for zero.
-            accumulate: What an earlier call returned; the gradients are added to it in place.
+            accumulate: The result of an earlier call; the gradients are added to it in place.
 
         Returns:
             A tuple of one gradient for each positional argument, in its form and element type;
@@ -108,7 +108,7 @@ def vjp(
             differentiable keyword, SR0455 and SR0456 for argnums.
 
     Differentiable itself: transforms nest to any order.
-    What is taken at ties, jumps and singular points: docs/conventions.md.
+    See docs/conventions.md for ties, jumps and singular points.
 
     Source: Griewank, Walther, *Evaluating Derivatives*, 2nd ed. (2008), section 3.2.
     """

@@ -37,16 +37,17 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> C
     """`function` of each element of a batch, in one run, as in JAX.
 
     ``result[k] = function(x[k], y[k], ...)``: the function sees its arguments without the axis that
-    `in_axes` names, and its results get one at `out_axes`. What does not depend on a mapped
-    argument is computed once.
+    `in_axes` names, and its results get one at `out_axes`. Work that does not depend on
+    a mapped argument runs once.
 
     Args:
         function: A kernel, a graph, a derivative such as ``sad.grad(f)``, or any Python function
             of arrays, which is called once, on traced arrays. A kernel becomes one launch with
             another Index in front.
-        in_axes: The axis of each array that runs over the batch: an axis for all arguments, or a
-            tuple of one entry a positional argument, each an axis, `None` for what all elements
-            share, or a tree of them built like the first levels of the argument.
+        in_axes: The axis of each array that runs over the batch: one axis for all arguments, or a
+            tuple with one entry per positional argument. An entry is an axis, `None` for an
+            argument that all elements share, or a tree of them built like the first levels of the
+            argument.
         out_axes: Where the axis stands in each result: an axis, or a tree built like the first
             levels of the result; `None` for what is the same for all elements.
 

@@ -78,8 +78,8 @@ def _like(node: Subgraph, leaves: Sequence[TracedArray]) -> list[TracedArray]:
 def custom_vjp(function: Callable[..., Any]) -> CustomVjp:
     """`function` with a pullback of its own: ``f.defvjp(forward, backward)``.
 
-    ``forward(*args)`` gives the result and residuals, ``backward(residuals, result_bar)`` a tuple
-    of one cotangent an argument.
+    ``forward(*args)`` gives the result and residuals. ``backward(residuals, result_bar)`` gives a
+    tuple with one cotangent per argument.
 
     Args:
         function: Takes and gives arrays, numbers, and tuples, lists, dicts and structs of them.

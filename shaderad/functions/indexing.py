@@ -144,7 +144,7 @@ def scatter_add(base: Any, index: Any, values: Any) -> Array:
     Args:
         base: Numbers, vectors, or structs of floats or of integers, with at least one axis.
         index: Ints of any shape; one out of range, negative ones included, is ignored.
-        values: What is added, of a shape that broadcasts to ``index.shape + base.shape[1:]``.
+        values: The summands, of a shape that broadcasts to ``index.shape + base.shape[1:]``.
 
     Raises:
         ShapeError: SR0326 for elements that hold bools, or both floats and integers, SR0330 for
@@ -195,7 +195,7 @@ def scatter(base: Any, index: Any, values: Any) -> Array:
     Args:
         base: Elements of any type, with at least one axis.
         index: Ints of any shape; one out of range, negative ones included, is ignored.
-        values: What is written, of a shape that broadcasts to ``index.shape + base.shape[1:]``.
+        values: The new elements, of a shape that broadcasts to ``index.shape + base.shape[1:]``.
 
     Raises:
         LanguageError: SR0343 inside of `map`.

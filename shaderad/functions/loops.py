@@ -78,9 +78,9 @@ def fori_loop(*args: Any, **keywords: Any) -> Any:  # noqa: D417 - of both forms
         body: Called once, on traced arrays; k is an int array without axes.
         init: A number, array, struct, or tuple, list or dict of them. Each keeps its element type
             and shape; a number takes the type that the body gives it.
-        checkpoint: What reverse mode keeps: every carry (``"all"``); about sqrt(count) of them,
-            from which it computes the others again, where all take up more than 16 MiB
-            (``"sqrt"``); or none, and then there is none.
+        checkpoint: The carries that reverse mode keeps. ``"all"`` keeps every one. ``"sqrt"`` keeps
+            about sqrt(count) of them and computes the others again, if all take up more than 16
+            MiB. ``"none"`` keeps none, and there is no reverse mode.
 
     Returns:
         The last carry, in the form of `init`.

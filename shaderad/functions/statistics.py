@@ -84,8 +84,8 @@ def var(x: Any, axis: Axes = None, *, ddof: int = 0, keepdims: bool = False) -> 
     Args:
         x: Numbers, or vectors or matrices of them by component; ints and bools give floats.
         axis: One axis, several, or `None` for all.
-        ddof: What is subtracted from the number n of elements: 0 as in NumPy, 1 for the estimate
-            without bias from a sample.
+        ddof: Subtracted from the number n of elements: 0 as in NumPy, 1 for the estimate without
+            bias from a sample.
         keepdims: Keeps each axis, with an extent of 1.
 
     Returns:
@@ -113,7 +113,7 @@ def std(x: Any, axis: Axes = None, *, ddof: int = 0, keepdims: bool = False) -> 
     Args:
         x: Numbers, or vectors or matrices of them by component; ints and bools give floats.
         axis: One axis, several, or `None` for all.
-        ddof: What is subtracted from the number n of elements: 0 as in NumPy, 1 for a sample.
+        ddof: Subtracted from the number n of elements: 0 as in NumPy, 1 for a sample.
         keepdims: Keeps each axis, with an extent of 1.
 
     Returns:

@@ -116,7 +116,7 @@ def wrap(function: Callable[..., Any], **call: Any) -> JaxFunction:
     """Makes `function` a function of JAX's arrays, which JAX differentiates, compiles and batches.
 
     It is one primitive to JAX: `jit`, `grad`, `jvp`, `vmap` and what is made of them nest to any
-    order. An argument is copied to the device once a call, a result or gradient back once.
+    order. Each call copies an argument to the device once, and a result or gradient back once.
 
     Args:
         function: A kernel, a graph, an entry of `sad.load`, or any Python function on arrays.

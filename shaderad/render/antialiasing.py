@@ -61,19 +61,19 @@ def antialias(
 ) -> sad.Array:
     """A picture with analytic coverage at silhouettes, and so with derivatives by positions there.
 
-    Where a silhouette crosses the line between the centres of two neighbouring pixels at the share
-    s of the way, from the first to the second, the second pixel takes on ``s - 1/2`` of the
-    difference to the first one, or the first ``1/2 - s`` of the difference to the second.
+    A silhouette crosses the line between the centres of two neighbouring pixels at the share s of
+    the way from the first to the second. Then the second pixel takes on ``s - 1/2`` of the
+    difference to the first one, or the first takes on ``1/2 - s`` of the difference to the second.
 
     Args:
         color: The picture: floats or float vectors in the shape of the fragments, or with an axis
             more, of channels.
-        fragments: What `rasterize` returned for `clip` and `triangles`.
+        fragments: The result of `rasterize` for `clip` and `triangles`.
         clip: ``float4`` of shape [vertices] or [views, vertices].
         triangles: ``int3`` of shape [triangles]. An edge that two of them share is a silhouette
             where one of the two is seen from the front, the other from behind; any other edge is
             one always.
-        adjacency: What `adjacency` returns for `triangles`; found anew in each call if `None`.
+        adjacency: The result of `adjacency` for `triangles`; each call finds it anew if `None`.
 
     Returns:
         The picture, like `color`.

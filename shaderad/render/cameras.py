@@ -32,7 +32,7 @@ def look_at(eye: Any, target: Any, up: Any = (0.0, 1.0, 0.0)) -> sad.Array:
 
     Args:
         eye: Where the camera is, ``float3``, one or several.
-        target: What it looks at.
+        target: The point that it looks at.
         up: A direction that points up in the picture, not along the line of sight.
 
     Returns:

@@ -119,9 +119,9 @@ def rasterize(clip: Any, triangles: Any, size: Any) -> Fragments:
     """Draws triangles in clip space: for each pixel, which of them shows, and where on it.
 
     The centre of a pixel is covered where its edge functions, evaluated in homogeneous coordinates,
-    have one sign; a centre on an edge belongs to the triangle below or to the right of it. Of the
-    triangles that cover a centre, the nearest shows, of several the first. Both sides of a triangle
-    are drawn, and what lies outside of ``0 <= z <= w`` is not.
+    have one sign; a centre on an edge belongs to the triangle below or to the right of it. The
+    nearest triangle that covers a centre shows, and the first of several at one depth. Both sides
+    of a triangle are drawn. Nothing outside of ``0 <= z <= w`` is drawn.
 
     Args:
         clip: ``float4`` of shape [vertices] or [views, vertices]: clip space, y up.
@@ -172,7 +172,7 @@ def interpolate(values: Any, triangles: Any, fragments: Any, footprint: bool = F
     Args:
         values: Floats or float vectors of shape [vertices] or [views, vertices].
         triangles: The ``int3`` that were drawn.
-        fragments: What `rasterize` returned.
+        fragments: The result of `rasterize`.
         footprint: Also gives how far the values differ from pixel to pixel.
 
     Returns:

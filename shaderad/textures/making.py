@@ -65,10 +65,10 @@ def texture(
 
     Args:
         image: Bytes (``numpy.uint8``) that stand for 0 to 1, or floats, of shape (w,), (h, w),
-            (h, w, channels) or (d, h, w, channels), with one to four channels; three become four,
-            of which alpha is 1. An array of floats or float vectors on a device, whose channels are
-            the components. A picture of Pillow, which becomes four bytes a texel. A list of the
-            levels of a mip chain, each half as large as the one before.
+            (h, w, channels) or (d, h, w, channels). There are one to four channels, and three
+            become four with an alpha of 1. An array of floats or float vectors on a device, whose
+            channels are the components. A picture of Pillow, which becomes four bytes per texel. A
+            list of the levels of a mip chain, each half as large as the one before.
         mips: Makes the chain of levels by means over boxes, in linear light, as `render.Texture`.
         format: ``"r8unorm"``, ``"rg8unorm"``, ``"rgba8unorm"``, ``"rgba8unorm-srgb"`` for colours
             that are in sRGB, or ``"r16float"`` to ``"rgba32float"``. Default: as the image is.

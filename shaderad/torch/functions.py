@@ -81,8 +81,8 @@ def wrap(function: Callable[..., Any], **call: Any) -> WrappedFunction:
     """Makes `function` a function of PyTorch's tensors, which PyTorch differentiates and compiles.
 
     It is one operator to PyTorch, and its pullback another: `backward`, double `backward`,
-    `torch.compile`, `torch.utils.checkpoint` and `torch.func.vmap` (a call an element) work.
-    An argument is copied to the device once a call, a result or gradient back once.
+    `torch.compile`, `torch.utils.checkpoint` and `torch.func.vmap` (one call per element) work.
+    Each call copies an argument to the device once, and a result or gradient back once.
 
     Args:
         function: A kernel, a graph, an entry of `sad.load`, or any Python function on arrays.

@@ -23,8 +23,8 @@ _COUNTED = (
 )
 PATTERNS: dict[str, re.Pattern[str]] = {
     "say `per` or `for each`": re.compile(
-        rf"\b(?:(?:an?|one|two|three|four|\d+) (?!.?and\b)\w+|once|twice|{_COUNTED}) an? "
-        rf"(?:{_THINGS})\b(?! of)",
+        r"\b(?:(?:an?|one|two|three|four|\d+) (?!(?:and|that|which|of|is|in|or)\b)\w+|once|twice|"
+        rf"{_COUNTED}) an? (?:{_THINGS})\b(?! of)",
         re.IGNORECASE,
     ),
     "begin with the subject": re.compile(
@@ -69,5 +69,5 @@ def sentences(text: str) -> Iterator[str]:
     for paragraph in re.split(r"\n\s*\n", text):
         whole = " ".join(paragraph.split())
         for sentence in re.split(r"(?<=[.!?:;])\s+(?=[A-Z\"(]|code)", whole):
-            if sentence:
+            if sentence and not re.match(r"SR\d{4} ", sentence):  # a list of codes
                 yield sentence
