@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from types import MethodType
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
+
+import numpy as np
 
 from shaderad.arrays.syntax import SYNTAX
 from shaderad.diagnostics.tracebacks import api_boundary, api_class
@@ -39,12 +42,26 @@ def _binary(op: str) -> tuple[_Binary, _Binary]:
     return method, reflected
 
 
+def _or_numpys(function: Callable[P, R]) -> Callable[P, R]:
+    """`function`; NumPy's if NumPy calls it: ``np.sum(x)`` is ``x.sum(axis=None, out=None)``."""
+
+    @functools.wraps(function)
+    def called(*args: P.args, **keywords: P.kwargs) -> R:
+        if "out" in keywords:
+            array, *rest = args
+            method = getattr(np.asarray(array), function.__name__)
+            return method(*rest, **keywords)
+        return function(*args, **keywords)
+
+    return called
+
+
 class unless_field(Generic[P, R]):
     """A method of arrays, which gives way to a field of the same name: ``box.min`` is the field."""
 
     def __init__(self, function: Callable[P, R]) -> None:
         function.__qualname__ = f"Array.{function.__name__}"  # as messages name it
-        self._function = api_boundary(function)
+        self._function = api_boundary(_or_numpys(function))
         self.__doc__ = function.__doc__
 
     def __set_name__(self, owner: type, name: str) -> None:

@@ -40,6 +40,19 @@ def test_methods_are_those_of_numpy(name: str, device: sad.Device) -> None:
     sad.gradcheck(lambda x: sad.sum(method(x) ** 2), x)
 
 
+def test_functions_of_numpy_give_arrays_of_numpy(device: sad.Device) -> None:
+    """They call methods of what they are given."""
+    x = sad.array(X)
+    for numpys in (np.sum, np.mean, np.max, np.min, np.ravel, np.transpose):
+        found = numpys(x)
+        assert isinstance(found, np.ndarray | np.generic)
+        np.testing.assert_allclose(found, numpys(X), rtol=1e-6)
+    np.testing.assert_array_equal(np.sum(x, axis=0, keepdims=True), np.sum(X, 0, keepdims=True))
+    np.testing.assert_array_equal(np.reshape(x, (3, 2)), X.reshape(3, 2))
+    with pytest.raises(sad.DerivativeError, match="SR0450"):
+        sad.grad(lambda x: np.sum(x))(x)
+
+
 def test_astype_converts(device: sad.Device) -> None:
     x = sad.array(X)
     assert x.astype(int).dtype is int
