@@ -39,7 +39,7 @@ from shaderad.plan.explain import Memory, explain
 from shaderad.plan.planning import plan
 from shaderad.rules.arrays import LinearisedGraph
 from shaderad.rules.arrays import push as pushed_through
-from shaderad.rules.arrays.building import or_zeros
+from shaderad.rules.arrays.building import or_zeros, reshape
 from shaderad.rules.arrays.subgraphs import instantiate, kept
 from shaderad.trace.traced import TracedArray, current_trace
 
@@ -76,7 +76,9 @@ def run_graph(
     if trace is not None:
         if isinstance(graph, PrebuiltGraph):
             raise error("SR0733", user_span(), graph=graph.built.name)
-        found = instantiate(graph, [trace.value_of(x) for x in operands])
+        # Sizes that are equal in this call alone must also look equal: rules compare them.
+        pairs = zip(operands, graph.inputs, strict=True)
+        found = instantiate(graph, [reshape(trace.value_of(x), v.shape) for x, v in pairs])
         return [TracedArray(trace, v, trace.batch) for v in found]
     assert device is not None
     results = list(evaluate(graph, operands, size_by_name, device))

@@ -122,9 +122,8 @@ def _linear(
 def _sum_of_repeated(node: arrays.Broadcast, bar: Value) -> Value:
     (x,) = node.operands
     axis_of = dict(zip(node.axes, x.shape, strict=True))
-    repeated = [
-        k for k, extent in enumerate(node.shape) if k not in axis_of or axis_of[k] != extent
-    ]
+    # Only an extent of the number 1 is repeated: other extents that differ are equal in this call.
+    repeated = [k for k in range(len(node.shape)) if axis_of.get(k, 1) == 1 != node.shape[k]]
     return b.reshape(b.sum_over(bar, repeated), x.shape)
 
 

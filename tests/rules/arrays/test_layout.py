@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from shaderad.interpret.arrays import evaluate
-from shaderad.ir import arrays
-from shaderad.ir.arrays import Graph, Node, Value
+from shaderad.ir import arrays, sizes
+from shaderad.ir.arrays import ArrayType, Graph, Node, Value
 from shaderad.ir.types import FLOAT, INT, Vector
 from shaderad.rules.arrays import jvp, vjp
 from tests.array_check import array, check, gradients
@@ -115,3 +115,13 @@ def test_positions_carry_no_derivative() -> None:
     graph = Graph((x, i), (last, order, first, values))
     x_bar, *_ = gradients(graph, [np.array([3.0, 1, 2, 0]), np.arange(4)], [np.arange(4.0)])
     np.testing.assert_array_equal(x_bar, [3, 1, 2, 0])
+
+
+def test_extents_that_are_equal_in_a_call_alone_are_not_repeated() -> None:
+    """A trace may name one extent by two sizes, which are equal where it serves."""
+    n, m = sizes.symbol("n"), sizes.symbol("m")
+    x = Value(ArrayType(FLOAT, (m, n)))
+    node = arrays.Broadcast(operands=(x,), shape=(4, n, m), axes=(1, 2))
+    graph, bar = Graph((x,), node.results), draw(4, 5, 5)
+    (found,) = gradients(graph, [draw(5, 5)], [bar], n=5, m=5)
+    np.testing.assert_allclose(found, bar.sum(0))
