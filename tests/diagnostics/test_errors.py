@@ -72,7 +72,7 @@ def test_a_long_line_is_shown_around_the_marked_columns(tmp_path: Path, position
     shown = str(error("SR0203", span, name="x", remedy="")).splitlines()
     text, carets = (part.partition("| ")[2] for part in shown[3:5])
     assert text[carets.index("^") : carets.rindex("^") + 1] == "MARK"
-    assert len(text) <= 164
+    assert len(text) <= 166
     assert text.startswith("...") == (position > 100)
     assert text.endswith("...") == (position < 3900)
 
