@@ -120,14 +120,14 @@ MESSAGES: dict[str, Message] = {
         help="name the axis: `axis=0` is the first one, `axis=-1` the last one; `x.ravel()` "
         "makes one axis of all",
     ),
-    "SR0835": _shape(
-        "`x.T` reverses the axes of an array, and this one holds `{element}` and has shape {shape}",
-        help="write `sad.transpose(x)` to transpose each matrix",
-    ),
     "SR0834": _language(
         "`sad.{name}` {found} looks like JAX's `scan(f, init, xs)`",
         note="here `scan(op, x, init)` combines the elements of `x` by an associative operator",
         help="write `sad.loop(f, init, xs)`, or `sad.fori_loop(length, body, init)` without rows; "
         "an associative operator of your own is a `@sad.function`",
+    ),
+    "SR0835": _shape(
+        "`x.T` reverses the axes of an array, and this one holds `{element}` and has shape {shape}",
+        help="write `sad.transpose(x)` to transpose each matrix",
     ),
 }

@@ -18,7 +18,7 @@ _OWN_KEYWORDS = {
     "dim": ("axis",),
     "dims": ("axes", "axis", "shift"),
     "keepdim": ("keepdims",),
-    "a": ("x", "keys", "arrays", "a"),
+    "a": ("x", "keys", "arrays"),
     "input": ("x", "keys"),
     "arr": ("x",),
     "a_min": ("min",),
@@ -100,10 +100,10 @@ def call_error(
 
 def unknown_keyword(name: str, keyword: str, known: Sequence[str], form: str) -> Error:
     """SR0292: `name`, whose parameters read `form`, has no parameter `keyword`."""
-    close = [own for own in _OWN_KEYWORDS.get(keyword, ()) if own in known]
-    close = close or difflib.get_close_matches(keyword, known, 1, cutoff=0.6)
     if name in ("scan", "associative_scan") and keyword in ("xs", "length"):
         return error("SR0834", name=name, found=f"with `{keyword}=`")
+    close = [own for own in _OWN_KEYWORDS.get(keyword, ()) if own in known]
+    close = close or difflib.get_close_matches(keyword, known, 1, cutoff=0.6)
     help_ = f"did you mean `{close[0]}`?" if close else "leave it out"
     return error("SR0292", name=name, keyword=keyword, form=form, help=help_)
 

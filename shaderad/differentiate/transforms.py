@@ -246,10 +246,8 @@ def _value_and_grad(
     positions = positions_of(argnums, len(args))
     at = linearised(function, args, call, when=when)
     check_differentiable(at, positions)
-    if has_aux:
-        found = at.pull(_ones_and_none(function, at.out), positions, None)
-    else:
-        found = at.pull(_ones(function, at.out), positions, None)
+    ones = _ones_and_none if has_aux else _ones
+    found = at.pull(ones(function, at.out), positions, None)
     if when is When.WITH_GRADIENTS:
         for leaf in trees.leaves(at.out):
             if isinstance(leaf, Array):

@@ -70,7 +70,8 @@ class HostVector(np.ndarray[Any, np.dtype[Any]]):
 
 @dataclass(frozen=True)
 class TypeObject:
-    # ``sad.float3``: an annotation, a dtype, and a constructor in kernels and in Python.
+    # ``sad.float3``: an annotation, a dtype, and a constructor in kernels and in Python. Each class
+    # has a `__doc__` of its own, so the property with an instance's text cannot be inherited.
 
     ir_type: Scalar | ir.Vector | ir.Matrix
 

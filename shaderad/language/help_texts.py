@@ -19,8 +19,8 @@ synchronisation. SR0301 if `T` is no type of elements.
 _TEXTURE = """A parameter of a kernel: a texture with {axes}, which the hardware filters.
 
 ``sad.{name}[T]`` has texels of type `T`: ``float``, ``float2``, or ``float4``. `sad.texture` makes
-textures. ``t.sample(s, {place})`` takes a sampler and {coordinates} from 0 to 1. Gradients reach
-the texels and the coordinates. A graph that calls the kernel is refused (SR0267).
+textures. ``t.sample(s, {place})`` takes a sampler and {coordinates}. Gradients
+reach the texels and the coordinates. A graph that calls the kernel is refused (SR0267).
 
 Example::
 
@@ -29,6 +29,14 @@ Example::
         y[i] = t.sample_level(s, {example}, 0.0)
     image = sad.texture(np.ones({shape}, np.float32){dimension})
     print(look(image, sad.sampler(), dim=1).numpy())
+"""
+_SLOPE = """    @sad.function
+    def square(x: float) -> float:
+        return x * x
+    @sad.kernel
+    def slope(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
+        y[i] = sad.fwd_diff(square)(sad.diff_pair(x[i], 1.0)).d
+    print(slope([3.0]).numpy())
 """
 
 
@@ -187,17 +195,16 @@ Example::
     image = sad.texture(np.ones((4, 4), np.float32))
     print(look(image, sad.sampler(filter="nearest"), dim=1).numpy())
 """,
-    "Texture1D": _texture("Texture1D", "one axis", "x", "a coordinate", "(4, 4)",
+    "Texture1D": _texture("Texture1D", "one axis", "x", "a coordinate from 0 to 1", "(4, 4)",
                           ', dimension="1d"', "0.5"),
-    "Texture2D": _texture("Texture2D", "two axes", "uv", "coordinates", "(4, 4, 4)", "",
+    "Texture2D": _texture("Texture2D", "two axes", "uv", "coordinates from 0 to 1", "(4, 4, 4)",
+                          "",
                           "sad.float2(0.5)"),
-    "Texture3D": _texture("Texture3D", "three axes", "uvw", "coordinates", "(4, 4, 4, 4)",
+    "Texture3D": _texture("Texture3D", "three axes", "uvw", "coordinates from 0 to 1",
+                          "(4, 4, 4, 4)",
                           ', dimension="3d"', "sad.float3(0.5)"),
-    "TextureCube": _TEXTURE.format(
-        name="TextureCube", axes="six faces", place="direction",
-        coordinates="a direction, not coordinates", example="sad.float3(1.0, 0.0, 0.0)",
-        shape="(6, 4, 4, 4)", dimension=', dimension="cube"',
-    ).replace("a direction, not coordinates from 0 to 1", "a direction of any length"),
+    "TextureCube": _texture("TextureCube", "six faces", "direction", "a direction of any length",
+                            "(6, 4, 4, 4)", ', dimension="cube"', "sad.float3(1.0, 0.0, 0.0)"),
 }  # fmt: skip
 """By public name."""
 
@@ -273,14 +280,8 @@ Both have one type that holds floats; of a struct the ints are left out. It is w
 
 Example::
 
-    @sad.function
-    def square(x: float) -> float:
-        return x * x
-    @sad.kernel
-    def slope(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
-        y[i] = sad.fwd_diff(square)(sad.diff_pair(x[i], 1.0)).d
-    print(slope([3.0]).numpy())
-""",
+"""
+    + _SLOPE,
     "fwd_diff": """``sad.fwd_diff(f)(pair, ...)``: the value and tangent of a function, in kernels.
 
 `f` is a ``@sad.function``; each argument that holds floats is a `diff_pair`. The result is a pair:
@@ -288,14 +289,8 @@ Example::
 
 Example::
 
-    @sad.function
-    def square(x: float) -> float:
-        return x * x
-    @sad.kernel
-    def slope(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
-        y[i] = sad.fwd_diff(square)(sad.diff_pair(x[i], 1.0)).d
-    print(slope([3.0]).numpy())
-""",
+"""
+    + _SLOPE,
     "bwd_diff": """``sad.bwd_diff(f)(pair, ..., result_bar)``: gradients of a function, in kernels.
 
 `f` is a ``@sad.function``; each argument that holds floats is a `diff_pair` in a variable, whose

@@ -44,7 +44,11 @@ OPERANDS: dict[str, Any] = {
 }
 """What the calls below are made with, as arrays of each library."""
 
-OF_ONE = "abs acos acosh asin asinh atan atanh ceil cos cosh degrees erf erfc exp exp2 expm1 floor frac isfinite isinf isnan log log10 log1p log2 radians round rsqrt sign sin sinh sqrt tan tanh trunc relu sigmoid silu softplus gelu"  # noqa: E501
+OF_ONE = (
+    "abs acos acosh asin asinh atan atanh ceil cos cosh degrees erf erfc exp exp2 expm1 floor frac "
+    "isfinite isinf isnan log log10 log1p log2 radians round rsqrt sign sin sinh sqrt tan tanh "
+    "trunc relu sigmoid silu softplus gelu"
+)
 OF_TWO = "add atan2 copysign fmod hypot maximum minimum mul pow"
 CALLS: dict[str, str] = {
     **{name: f"{name}(u)" for name in OF_ONE.split()},
@@ -210,22 +214,20 @@ def variables(library: str) -> dict[str, Any]:
 
 def function_of(library: str, name: str) -> Any:
     """The function with this name, `None` if a library has none."""
-    if library != HERE and name in ("range", "limit"):
-        return None
     modules = (m for m in libraries()[library] if hasattr(m, name))
     module = next(modules, None)
     return None if module is None else getattr(module, name)
 
 
-def result_of(library: str, call: str) -> Any:
-    """What a call gives, in NumPy's arrays; `REFUSED` if it raises an error."""
+def result_of(library: str, call: str, operands: dict[str, Any]) -> Any:
+    """The result of a call, in NumPy's arrays; `REFUSED` if it raises an error."""
     name = call.partition("(")[0]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            found = eval(call, {**variables(library), name: function_of(library, name)})
+            found = eval(call, {**operands, name: function_of(library, name)})
             return _on_host(found)
-        except Exception:
+        except Exception:  # Each library refuses by errors of its own.
             return REFUSED
 
 
@@ -250,11 +252,12 @@ def agree(ours: Any, theirs: Any) -> bool:
 
 def differences() -> Iterator[tuple[str, dict[str, Any]]]:
     """Each call that another library takes and that gives something else here, with all results."""
+    operands = {library: variables(library) for library in libraries()}
     for name in NAMES:
         others = [k for k in libraries() if k != HERE and function_of(k, name) is not None]
         for call in filter(None, CALLS.get(name, "").split("; ")):
-            ours = result_of(HERE, call)
-            results = {library: result_of(library, call) for library in others}
+            ours = result_of(HERE, call, operands[HERE])
+            results = {k: result_of(k, call, operands[k]) for k in others}
             taken = [found for found in results.values() if found is not REFUSED]
             if not all(agree(ours, found) for found in taken):
                 yield call, {HERE: ours, **results}

@@ -49,12 +49,12 @@ def test_the_quick_start_runs_with_the_wheel_alone(complete: Environment, tmp_pa
 
 def statements(blocks: list[Block], libraries: Path) -> Iterator[str]:
     """The page as one program, in which commands run where they stand."""
-    yield f"import subprocess, sys; sys.path.append({str(libraries)!r})"
+    yield f"import pathlib, subprocess, sys; sys.path.append({str(libraries)!r})"
     for block in blocks:
         if block.language == "python" and not block.title:
             yield block.text
         elif block.language == "sh" and block.text.startswith("shaderad"):
-            yield "command = [sys.executable[: -len('python')] + 'shaderad']"
+            yield "command = [str(pathlib.Path(sys.executable).with_name('shaderad'))]"
             yield f"command += {shlex.split(block.text)[1:]!r}"
             yield "print(subprocess.run(command, capture_output=True, text=True).stdout, end='')"
 
