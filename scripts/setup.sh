@@ -5,7 +5,7 @@
 # System packages are installed only by root on Debian or Ubuntu; anybody else is told what to
 # install, and set-up goes on: what needs the missing package says so itself.
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/..."
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 extra=${1:-dev}
 python=.venv/bin/python
