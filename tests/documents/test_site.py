@@ -60,10 +60,20 @@ def test_a_code_in_prose_leads_to_its_row(site: Path) -> None:
     assert '<a href="errors.html#SR0415">SR0415</a>' in text
 
 
-def test_files_of_the_repository_that_pages_link_to_are_in_the_site(site: Path) -> None:
+def test_files_of_the_repository_that_pages_link_to_are_pages(site: Path) -> None:
     text = (site / "fit_a_mesh.html").read_text(encoding="utf-8")
-    (linked, *_) = re.findall(r'href="(source/samples/[^"]*README\.md\.txt)"', text)
-    assert (site / linked).read_bytes() == (ROOT / linked[7:-4]).read_bytes()
+    assert 'href="source/samples/mesh_interpolation/index.html"' in text
+    shown = (site / "source/samples/mesh_interpolation/kernels.py.html").read_text(encoding="utf-8")
+    assert "NO_FACE" in shown
+    assert "highlight" in shown
+
+
+def test_what_a_linked_readme_links_to_is_in_the_site(site: Path) -> None:
+    hosts = site / "source/samples/hosts"
+    text = (hosts / "index.html").read_text(encoding="utf-8")
+    for linked in ("cpp_vulkan/mesh.cpp.html", "web/index.html", "../../../plans.html"):
+        assert f'href="{linked}"' in text
+        assert (hosts / linked).is_file()
 
 
 @pytest.fixture(scope="module")
