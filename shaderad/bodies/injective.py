@@ -1,9 +1,9 @@
 """Proves that no two writes of a dispatch to an Out array share an element.
 
-An index tuple is provable where axis k is ``a_k * index_k + offset_k``: each Index name stands on
-exactly one axis, ``a_k`` is a nonzero constant, and the offset is a constant, a variable of a loop
-with constant bounds, or a uniform (alone). Two writes then collide only where their offsets
-agree modulo ``a_k`` on every axis, and they write a common part of the element.
+An index tuple is provable if axis k is ``a_k * index_k + offset_k``, where each Index name stands
+on exactly one axis and ``a_k`` is a nonzero constant. The offset is a constant, a variable of a
+loop with constant bounds, or a uniform (alone). Two writes then collide only if their offsets agree
+modulo ``a_k`` on every axis and they write a common part of the element.
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ class _Write:
 
     site: _Site
     parts: tuple[_Part, ...]
-    at: Mapping[str, int]
+    counters: Mapping[str, int]
 
     def may_meet(self, other: _Write) -> bool:
         """True if one thread may execute both writes on a common part of one element."""
         sides = {side.if_id: side for side in self.site.sides}
         for side in other.site.sides:
             own = sides.get(side.if_id, side)
-            is_same_iteration = all(self.at[n] == other.at[n] for n in side.loops)
+            is_same_iteration = all(self.counters[n] == other.counters[n] for n in side.loops)
             if own.is_then != side.is_then and is_same_iteration:
                 return False
         return all(map(_may_overlap, self.parts, other.parts))
@@ -91,7 +91,7 @@ def is_injective(
     Args:
         body: The statements of the kernel.
         buffer: An Out array.
-        index_names: Names whose values tell threads apart.
+        index_names: Names whose values differ between threads.
         uniforms: Names with the same value in all threads.
         at_zero: Those of `index_names` that are 0 in every thread of the dispatch.
     """
@@ -110,8 +110,8 @@ def is_injective(
             return False
         shape, places = shape_and_places
         shapes.add(shape)
-        for place, at in places:
-            write = _Write(site, _parts(site.store.path, named, at), at)
+        for place, counters in places:
+            write = _Write(site, _parts(site.store.path, named, counters), counters)
             if any(write.may_meet(other) for other in seen.get(place, [])):
                 return False
             seen.setdefault(place, []).append(write)
@@ -140,20 +140,20 @@ def repeated_write(
     return None
 
 
-def _parts(path: tuple[Step, ...], named: _Named, at: Mapping[str, int]) -> tuple[_Part, ...]:
-    return tuple(_part(step, named, at) for step in path)
+def _parts(path: tuple[Step, ...], named: _Named, counters: Mapping[str, int]) -> tuple[_Part, ...]:
+    return tuple(_part(step, named, counters) for step in path)
 
 
-def _part(step: Step, named: _Named, at: Mapping[str, int]) -> _Part:
+def _part(step: Step, named: _Named, counters: Mapping[str, int]) -> _Part:
     if isinstance(step, nodes.FieldStep):
         return step.name
     if isinstance(step, nodes.SwizzleStep):
         return frozenset("xyzw".index(letter) for letter in step.components)
     assert isinstance(step, nodes.ElementStep)
     form = _linear(_unfolded(step.index, named))
-    if form is None or not sizes.symbols(form) <= at.keys():
+    if form is None or not sizes.symbols(form) <= counters.keys():
         return None
-    return frozenset({sizes.evaluate(form, at)})
+    return frozenset({sizes.evaluate(form, counters)})
 
 
 def _named_once(body: Block) -> _Named:
@@ -228,10 +228,10 @@ def _places(
         return None
     places: list[_Place] = []
     for values in product(*site.ranges.values()):
-        at = dict(zip(site.ranges, values, strict=True))
-        place = [sizes.evaluate(offset, at) for offset in offsets]
+        counters = dict(zip(site.ranges, values, strict=True))
+        place = [sizes.evaluate(offset, counters) for offset in offsets]
         wrapped = (p % abs(a) if a else p for p, (_, a, _) in zip(place, axes, strict=True))
-        places.append((tuple(wrapped), at))
+        places.append((tuple(wrapped), counters))
     return tuple(axes), places
 
 

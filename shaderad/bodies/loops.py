@@ -1,8 +1,8 @@
 """Trip counts of loops, and the code size that decides which loops are unrolled.
 
 Drivers inline every call and unroll loops whose counts they know, above all those over local
-arrays. Eight copies of seven atomic additions, in a loop that each thread runs once, took them
-longer than the rest of a ray marcher. So loops of large bodies stay loops.
+arrays. They took longer to compile eight copies of seven atomic additions, in a loop that each
+thread runs once, than the rest of a ray marcher. So loops with large bodies stay loops.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def trip_count(loop: nodes.For) -> int | None:
 
 
 def unrolls(loop: nodes.For) -> bool:
-    """True if the iterations of a ``static_range`` are written one after the other."""
+    """True if a ``static_range`` is unrolled in the emitted text."""
     return loop.is_unrolled and _unrolled_size(loop).operations <= _MAX_OPERATIONS
 
 

@@ -5,7 +5,7 @@ them at a bare Index; `w` may have any number.
 
 Stores and loads of an Out array at the Index names become assignments and reads of a local named
 like the array, which the entry point stores once. Additions to an Add element whose index is the
-same in all threads become a local sum, which the entry point adds once a group. The remaining
+same in all threads become a local sum, which the entry point adds once per group. The remaining
 `Store`s and `Accumulate`s write memory.
 """
 

@@ -49,7 +49,7 @@ def conditions(kernel: Kernel) -> frozenset[Size]:
 
 
 def holding(premises: Iterable[Size], values: Mapping[str, int]) -> frozenset[Size]:
-    """The `conditions` that hold where symbols have these values; those with others do not."""
+    """The `conditions` that hold for these values of symbols; those with other symbols do not."""
     return frozenset(
         size
         for size in premises
@@ -86,13 +86,15 @@ def is_in_range(
 def premises_of(
     kernel: Kernel, accesses: Iterable[tuple[str, tuple[Expr, ...]]], divisors: Iterable[Expr]
 ) -> frozenset[Size] | None:
-    """The sizes that are 0 or more if accesses are in range and divisors positive.
+    """Premises: accesses are in range and divisors positive if these sizes are 0 or more.
 
-    `None` where indices or divisors may be any number. Symbols are those of `conditions`.
+    `None` if an index or divisor may be any number. Symbols are those of `conditions`.
     """
     ranges, names, premises = IndexRanges(frozenset()), known_names(kernel), set[Size]()
     lowest = [(e, 1, None) for e in divisors]
-    lowest += [(e, 0, ranges.extent(x, axis)) for x, at in accesses for axis, e in enumerate(at)]
+    lowest += [
+        (e, 0, ranges.extent(x, axis)) for x, indices in accesses for axis, e in enumerate(indices)
+    ]
     for e, low, end in lowest:
         value = ranges.interval(e, names)
         if value is None:

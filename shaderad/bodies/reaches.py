@@ -1,6 +1,6 @@
-"""The elements of arrays that neighbouring threads access: what a window of a launch binds.
+"""The elements of arrays that neighbouring threads access, which a window of a launch binds.
 
-The threads of a window are those of the row-major numbers `FIRST` to `LAST`. Along each axis of
+A window consists of the threads with the row-major numbers `FIRST` to `LAST`. Along each axis of
 the launch their indices lie between two symbols, from which `ranges.py` derives the indices of
 every access. Invariant: an element in range that a thread of the window accesses lies in the
 `Reach` of its array, if the premises hold.
@@ -30,7 +30,7 @@ FIRST_ITEM, END_ITEM = "$first_item", "$end_item"
 INT_RANGE = Interval(-(1 << 31), (1 << 31) - 1)
 
 Axes = tuple[Interval, ...]
-"""The indices of one access, an axis each."""
+"""The intervals of the indices of one access, one per axis."""
 
 
 def first_along(axis: int) -> str:
@@ -44,7 +44,7 @@ def last_along(axis: int) -> str:
 
 
 def window_symbols(rank: int) -> list[str]:
-    """The symbols of a window of a launch with so many axes."""
+    """The symbols of a window of a launch with `rank` axes."""
     along = (symbol(axis) for axis in range(rank) for symbol in (first_along, last_along))
     return [FIRST, LAST, FIRST_ITEM, END_ITEM, *along]
 
@@ -64,7 +64,7 @@ class Reach:
         return frozenset[str]().union(*map(sizes.symbols, (self.low, self.high, *self.premises)))
 
     def substituted(self, size_by_name: Mapping[str, Size]) -> Reach:
-        """With sizes in place of symbols."""
+        """The reach with sizes in place of symbols."""
         low, high, *premises = (
             sizes.substituted(size, size_by_name) for size in (self.low, self.high, *self.premises)
         )
@@ -81,7 +81,7 @@ def reaches(
     types: Mapping[str, Type],
     shaped_as: Mapping[str, str],
 ) -> dict[str, Reach | None]:
-    """By array: the elements that a window's threads access in `body`; `None` for any.
+    """For each array, the elements that a window's threads access in `body`; `None` for any.
 
     Args:
         kernel: The kernel whose arrays, Index names and uniforms `body` uses.
@@ -141,9 +141,9 @@ class _Accesses(IndexRanges):
         if isinstance(indices[0], nodes.KnownNumber):
             number = indices[0].number
             return self._axes_by_number.get(number.name) if isinstance(number, nodes.Var) else None
-        found = [self.interval(e, names) for e in indices]
-        axes = tuple(intervals.within(i, INT_RANGE) for i in found if i is not None)
-        return axes if len(axes) == len(found) else None
+        ranges = [self.interval(e, names) for e in indices]
+        axes = tuple(intervals.within(i, INT_RANGE) for i in ranges if i is not None)
+        return axes if len(axes) == len(ranges) else None
 
     def _marked(self, node: Node, names: Names) -> Node:
         if isinstance(node, nodes.Accumulate) and node.tangent_buffer:

@@ -4,9 +4,10 @@ Statements after a jump move into the branch that does not jump; where a branch 
 paths only, a flag guards them. Afterwards `Return` stands only as the last statement of a function
 with a result, and loops end early through the flags in their `exits` alone.
 
-The adjoint does not contain the head of a loop, and generated code may repeat it: the writes of a
-function called there would have no derivative, or happen twice. So bounds that write memory get
-names before their loop; such a condition becomes a flag that each iteration sets anew.
+The adjoint does not contain the head of a loop, and generated code may repeat it, so the writes of
+a function called there would have no derivative or happen twice. Bounds that write memory are
+therefore bound to names before their loop. Such a condition becomes a flag that each iteration sets
+again.
 """
 
 from __future__ import annotations
@@ -117,7 +118,7 @@ class _JumpRemover:
         body = self.block(loop.body, {kind: flag for kind, flag in by_kind.items() if flag})
         if skipped in reads(body):
             body = (_clear(skipped), *body)
-        # Statements behind a jump are gone, and flags that only they set end no loop.
+        # Statements after a jump are gone, so flags that only they set end no loop.
         written = writes(body)
         exits = tuple(f for f in (broke, returned) if f in written)
         before = (_clear(broke),) if broke else ()

@@ -1,7 +1,7 @@
-"""A kernel -> the same without arrays that it writes and nobody reads.
+"""A kernel -> the kernel without Out arrays that nobody reads.
 
-Left out are stores in the body of the kernel itself to Out arrays that it uses in no other way.
-Errors that only their indices and values would report are lost.
+An array is left out if the kernel only stores to it, in its own body. Errors that only the indices
+and values of these stores would report are lost.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def without_unread(kernel: Kernel, unread: frozenset[str]) -> Kernel:
 
 
 def _needed(kernel: Kernel) -> Iterator[str]:
-    """The arrays that `kernel` does more with than to store elements in its body."""
+    """The arrays that `kernel` uses for more than storing elements in its body."""
     yield from (b.name for b in kernel.buffers if b.access is not Access.OUT)
     for e in all_expressions(kernel.body):
         if isinstance(e, nodes.Load | nodes.Length):

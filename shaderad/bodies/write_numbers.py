@@ -1,7 +1,7 @@
-"""Numbers the writes of a thread to Min and Max arrays, so that ties have one argmin write.
+"""Numbers the writes of a thread to Min and Max arrays, so that a tie has one argmin write.
 
 The number hashes the place of the write, the counters of the loops around it, and the places of the
-calls that lead to it: functions that write such an array get the number of their call as a last
+calls that lead to it. A function that writes such an array gets the number of its call as its last
 parameter. It is the same in every mode, and does not depend on the order in which writes run.
 """
 

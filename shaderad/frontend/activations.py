@@ -1,8 +1,8 @@
 """`relu`, `sigmoid`, `silu`, `gelu`, `softplus`: formulas that kernels, arrays and NumPy share.
 
-Each is composed so that no intermediate value overflows. Where a formula has two sides, the element
-itself is chosen by a select, whose derivative at 0 is that of the function; `abs` and `max` have
-others there.
+Each is composed so that no intermediate value overflows. If a formula has two branches, a select
+chooses the element itself, and its derivative at 0 is that of the function; `abs` and `max` have
+other derivatives there.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from shaderad.language.values import PythonNumber, Value
 
 
 class Arithmetic(Protocol):
-    """Operators and primitives on one sort of values."""
+    """Operators and primitives on one kind of value."""
 
     def binary(self, name: str, left: Any, right: Any, /) -> Any:
         """``left op right`` of Python's operator with this name in ``ir/ops.py``."""
@@ -37,7 +37,7 @@ class Arithmetic(Protocol):
         ...
 
     def kept(self, x: Any, /) -> Any:
-        """`x` for several uses, which compute it once."""
+        """`x`, computed once for several uses."""
         ...
 
 
@@ -71,7 +71,7 @@ def exact_gelu(of: Arithmetic, x: Any) -> Any:
 
 
 _SATURATED = 30.0
-"""From here on, `approximate_gelu` is x or 0 in double, and so is its derivative 1 or 0."""
+"""Beyond this, `approximate_gelu` is x or 0 in double precision, and its derivative is 1 or 0."""
 
 
 def approximate_gelu(of: Arithmetic, x: Any) -> Any:
@@ -87,9 +87,9 @@ Formula = Callable[[Arithmetic, Any], Any]
 FORMULAS: Mapping[str, Formula] = MappingProxyType({
     "relu": relu, "sigmoid": sigmoid, "silu": silu, "softplus": softplus, "gelu": exact_gelu,
 })  # fmt: skip
-"""The activations by their ``sad`` names; `gelu` has an approximation beside."""
+"""The activations by their ``sad`` names; `gelu` also has an approximation."""
 GELUS: Mapping[str, Formula] = MappingProxyType({"none": exact_gelu, "tanh": approximate_gelu})
-"""The formulas of `gelu` by its argument ``approximate``."""
+"""The formulas of `gelu` by the value of its argument ``approximate``."""
 _HOME = "shaderad.functions.activations"
 _BINARY: Mapping[str, ast.operator] = MappingProxyType(
     {"add": ast.Add(), "mul": ast.Mult(), "divide": ast.Div()}
@@ -137,8 +137,8 @@ def call(body: BodyReader, name: str, node: ast.Call) -> Value:
     """An activation of a number, vector or matrix in a kernel.
 
     Raises:
-        LanguageError: SR0231 for another number of arguments, SR0233 for a keyword, SR0312 for
-            another ``approximate``.
+        LanguageError: SR0231 for the wrong number of arguments, SR0233 for unknown keywords, SR0312
+            for an unknown ``approximate``.
     """
     formula = FORMULAS[name]
     for keyword in node.keywords:
@@ -146,8 +146,8 @@ def call(body: BodyReader, name: str, node: ast.Call) -> Value:
             raise body.unknown_keyword(keyword)
         mode = keyword.value.value if isinstance(keyword.value, ast.Constant) else None
         if mode not in GELUS:
-            found = f"`approximate={ast.unparse(keyword.value)}`"
-            raise body.error("SR0312", keyword.value, name=name, found=found,
+            written = f"`approximate={ast.unparse(keyword.value)}`"
+            raise body.error("SR0312", keyword.value, name=name, found=written,
                              help='write `"none"` or `"tanh"`')  # fmt: skip
         formula = GELUS[str(mode)]
     if len(node.args) != 1:
@@ -157,5 +157,5 @@ def call(body: BodyReader, name: str, node: ast.Call) -> Value:
     is_half = scalar_of(x.type) == HALF and name != "relu"
     wide = cast(x, with_scalar(x.type, FLOAT)) if is_half else x
     of = _InKernel(body, node)
-    found = expr(formula(of, of.kept(wide)), span)
-    return cast(found, x.type) if is_half else found
+    activation = expr(formula(of, of.kept(wide)), span)
+    return cast(activation, x.type) if is_half else activation

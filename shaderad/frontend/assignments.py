@@ -111,13 +111,13 @@ def _as_type(
             help_ = f"start it as a double: `{target.id} = sad.double(0.0)`"
         if without_targets(own_type) == without_targets(t):
             help_ = "its pointers lead elsewhere: use another name"
-        found = f"`{own_type}`"
-        raise body.error("SR0317", target, name=target.id, type=t, found=found, help=help_)
+        value_type = f"`{own_type}`"
+        raise body.error("SR0317", target, name=target.id, type=t, found=value_type, help=help_)
     return coerce(value, t, span)
 
 
 def _takes(t: types.Type, number: PythonNumber) -> bool:
-    """True if a number of the program, in range, converts to `t`."""
+    """True if a number of the program is in range and converts to `t`."""
     if not isinstance(t, types.Scalar) or isinstance(number.value, bool) != (t == types.BOOL):
         return False
     return types.is_float(t) or not isinstance(number.value, float)
@@ -136,7 +136,7 @@ def _unpack(body: BodyReader, target: ast.Tuple | ast.List, value: Value, source
 
 
 def _copied(body: BodyReader, part: Value, span: Span) -> Value:
-    """The part in a local of its own: the targets may overwrite its operands."""
+    """The part in a local of its own, because the targets may overwrite its operands."""
     if not isinstance(part, nodes.Expr):
         return part
     if isinstance(part, nodes.Var) and part.name in body.scope.types:
@@ -187,25 +187,25 @@ def _read_place(body: BodyReader, node: ast.expr) -> AssignedPlace:
         raise body.error("SR0201", node, found=describe(value))
     steps: list[nodes.Step] = []
     kept = _kept(body, value)
-    at = kept
-    while not isinstance(at, nodes.Var | TargetElement):
-        if isinstance(at, nodes.Load):
+    part = kept
+    while not isinstance(part, nodes.Var | TargetElement):
+        if isinstance(part, nodes.Load):
             raise body.error("SR0208", node, name=ast.unparse(node), how=HOW_WRITTEN[Access.IN],
                              access="a place behind a pointer")  # fmt: skip
-        if not isinstance(at, Part):
+        if not isinstance(part, Part):
             raise body.error("SR0201", node, found="an expression")
-        steps.append(_step(body, at, node))
-        at = at.value
+        steps.append(_step(body, part, node))
+        part = part.value
     steps.reverse()
-    if isinstance(at, nodes.Var):
-        _check_root(body, at, steps, node)
-    return AssignedPlace(at, tuple(steps), kept)
+    if isinstance(part, nodes.Var):
+        _check_root(body, part, steps, node)
+    return AssignedPlace(part, tuple(steps), kept)
 
 
 def _kept(body: BodyReader, value: nodes.Expr) -> nodes.Expr:
     """The place with every variable index in a local, so that it is evaluated once.
 
-    Indices of arrays stay: writes to arrays contain them once, and lowering analyses them.
+    Indices of arrays stay in place, because a write contains them once and lowering analyses them.
     """
     if isinstance(value, nodes.Element):
         return replace(value, value=_kept(body, value.value), index=body.keep(value.index, "index"))
@@ -214,25 +214,25 @@ def _kept(body: BodyReader, value: nodes.Expr) -> nodes.Expr:
     return value
 
 
-def _step(body: BodyReader, at: Part, node: ast.expr) -> nodes.Step:
-    match at:
+def _step(body: BodyReader, part: Part, node: ast.expr) -> nodes.Step:
+    match part:
         case nodes.Field():
-            return nodes.FieldStep(name=at.name)
+            return nodes.FieldStep(name=part.name)
         case nodes.Element():
-            return nodes.ElementStep(index=at.index)
+            return nodes.ElementStep(index=part.index)
         case nodes.Swizzle():
-            if len(set(at.components)) != len(at.components):
-                raise body.error("SR0209", node, found=at.components)
-            return nodes.SwizzleStep(components=at.components)
+            if len(set(part.components)) != len(part.components):
+                raise body.error("SR0209", node, found=part.components)
+            return nodes.SwizzleStep(components=part.components)
         case nodes.PairPart():
-            if at.part != "d":
+            if part.part != "d":
                 raise body.error("SR0205", node, name="the primal of a pair",
                                  help="make a new pair: `sad.diff_pair(p, d)`")  # fmt: skip
             return nodes.PartStep()
 
 
 def _check_root(body: BodyReader, root: nodes.Var, steps: list[nodes.Step], node: ast.expr) -> None:
-    # Without steps, `self.scale` of a struct that holds arrays: a parameter of its own.
+    # Without steps the root is a parameter: `self.scale` of a struct that holds arrays.
     name = _parameter_of(body, root.name) if steps else ast.unparse(node)
     if name is not None and not (steps and _is_cotangent(body, root, steps[0])):
         raise body.error("SR0205", node, name=f"parameter `{name}`",

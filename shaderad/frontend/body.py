@@ -138,7 +138,7 @@ class BodyReader:
         self.buffers: dict[str, BufferType] = {}
         """Arrays that the body or anything it calls touches, in order of first use."""
         self.can_hoist = True
-        """True if a statement emitted before the current expression runs exactly when it does."""
+        """True if a statement emitted before the current expression runs exactly when that does."""
         self._blocks: list[list[Stmt]] = [[]]
 
     # -- reading ------------------------------------------------------------------------------
@@ -188,7 +188,7 @@ class BodyReader:
 
     @contextmanager
     def block(self) -> Generator[list[Stmt]]:
-        """Collects what is emitted within it: a nested block."""
+        """Collects the statements that are emitted within it, as a nested block."""
         self._blocks.append([])
         yield self._blocks[-1]
         self._blocks.pop()
@@ -260,7 +260,7 @@ class BodyReader:
 
     @contextmanager
     def conditional(self) -> Generator[None]:
-        """Reads an operand that runs conditionally or repeatedly: nothing is hoisted from it."""
+        """Reads an operand that runs conditionally or repeatedly, so nothing is hoisted from it."""
         outer, self.can_hoist = self.can_hoist, False
         try:
             yield

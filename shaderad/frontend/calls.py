@@ -191,9 +191,9 @@ _KNOWN_BUILTINS = "of Python's builtins, kernels have abs, bool, float, int, len
 
 
 def _instead_of_numpy(name: str) -> str:
-    known = IN_KERNELS.get(name) or remedy_for(name, ops.PUBLIC)
+    remedy = IN_KERNELS.get(name) or remedy_for(name, ops.PUBLIC)
     is_ours = name in {*ops.PUBLIC, *ops.SYNONYMS, *activations.FORMULAS}
-    own = f"write `sad.{name}`" if is_ours else known
+    own = f"write `sad.{name}`" if is_ours else remedy
     return f"NumPy does not run in kernels: {own or 'write the `sad.` function that does it'}"
 
 

@@ -1,7 +1,7 @@
 """Captured objects -> values of a kernel; instances of struct classes become constants.
 
-Invariant: every field that a constant is made of is a recorded read, so that a kernel is compiled
-anew where one of them has changed.
+Invariant: every field of a constant is a recorded read, so a kernel is recompiled if one of them
+    has changed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def value_of(body: BodyReader, captured: object, name: str, span: Span) -> Value
     """A captured object as a value of the kernel language.
 
     Raises:
-        LanguageError: SR0212 for an array, SR0213 for what kernels have no value for.
+        LanguageError: SR0212 for an array, SR0213 for any other object without a value in kernels.
     """
     if isinstance(captured, tuple):
         parts = cast("tuple[object, ...]", captured)
@@ -65,8 +65,8 @@ def _constant(body: BodyReader, value: Any, t: Type, name: str, span: Span) -> E
     """The value of a field as a constant of its type.
 
     Raises:
-        LanguageError: SR0212 for an array of a device, SR0213 for a local array, SR0303 for what
-            does not fit.
+        LanguageError: SR0212 for an array of a device, SR0213 for a local array, SR0303 for a value
+            that does not fit.
     """
     if isinstance(t, Struct):
         return _struct(body, value, t, name, span)
@@ -80,5 +80,5 @@ def _constant(body: BodyReader, value: Any, t: Type, name: str, span: Span) -> E
     if isinstance(t, Scalar):
         number = known_number(value, span) or PythonNumber(numbers.item(), span)
         return constant(number, t, span)
-    known = [PythonNumber(x, span) for x in numbers.ravel().tolist()]
-    return of_components(t, [constant(x, t.element, span) for x in known])
+    elements = [PythonNumber(x, span) for x in numbers.ravel().tolist()]
+    return of_components(t, [constant(x, t.element, span) for x in elements])

@@ -1,4 +1,4 @@
-"""Long chains of branches -> a function that gives the number of the branch, and a tree over it.
+"""Long chains of branches -> a function that returns the branch number, and a tree over it.
 
 Each ``elif`` nests in the ``else`` before it, and so do the statements after ``if c: return``.
 Drivers crash on deep nesting, and the residuals of a derivative grow with its square. A tree over
@@ -121,11 +121,11 @@ def _read_conditions(body: BodyReader, chain: Chain, branch: nodes.Var) -> list[
             break
     none = whole(len(taken))
     for number, (hoisted, test) in enumerate(tests):
-        at = test.span
-        select = nodes.Assign(name=branch.name, value=whole(number), span=at)
-        is_open = nodes.Apply(type=BOOL, op=ops.EQ, args=(branch, none), span=at)
-        ask = (*hoisted, nodes.If(condition=test, then=(select,), span=at))
-        body.emit(nodes.If(condition=is_open, then=ask, span=at))
+        span = test.span
+        select = nodes.Assign(name=branch.name, value=whole(number), span=span)
+        is_open = nodes.Apply(type=BOOL, op=ops.EQ, args=(branch, none), span=span)
+        ask = (*hoisted, nodes.If(condition=test, then=(select,), span=span))
+        body.emit(nodes.If(condition=is_open, then=ask, span=span))
     return [*taken, otherwise]
 
 

@@ -156,8 +156,8 @@ def _struct(body: BodyReader, info: StructInfo, node: ast.Call) -> Expr:
                          wanted="a kernel parameter: it holds arrays")  # fmt: skip
     names = [n for n, _ in t.fields]
 
-    def refusal(where: ast.expr, found: str) -> Error:
-        return body.error("SR0313", where, type=t, found=found, wanted=", ".join(names))
+    def refusal(where: ast.expr, passed: str) -> Error:
+        return body.error("SR0313", where, type=t, found=passed, wanted=", ".join(names))
 
     if len(node.args) > len(names):
         raise refusal(node, counted(len(node.args), "value"))
@@ -201,11 +201,11 @@ def _same_bits(a: types.Type, b: types.Type) -> bool:
 
 
 def _no_parts(body: BodyReader, t: types.Type, args: tuple[Value, ...], node: ast.Call) -> Error:
-    found = ", ".join(map(describe, args)) or "nothing"
+    passed = ", ".join(map(describe, args)) or "nothing"
     if isinstance(t, types.Vector):
         wanted = f"{t.count} components, one for all, or vectors that add up to them"
     elif isinstance(t, types.Matrix):
         wanted = f"{t.row_count} rows `{t.row}`, or {t.row_count * t.column_count} numbers"
     else:
         wanted = "one number"
-    return body.error("SR0313", node, type=t, found=found, wanted=wanted)
+    return body.error("SR0313", node, type=t, found=passed, wanted=wanted)

@@ -60,11 +60,11 @@ def constant(number: PythonNumber, scalar: types.Scalar, span: Span) -> Const:
     return Const(type=scalar, value=value, span=span)
 
 
-def _number(known: PythonNumber, scalar: types.Scalar, span: Span) -> Expr:
+def _number(number: PythonNumber, scalar: types.Scalar, span: Span) -> Expr:
     """The number as an expression of type `scalar`."""
-    checked = constant(known, scalar, span)
-    if isinstance(known, NumberArgument):
-        return Var(type=scalar, name=known.name, span=span)
+    checked = constant(number, scalar, span)
+    if isinstance(number, NumberArgument):
+        return Var(type=scalar, name=number.name, span=span)
     return checked
 
 
@@ -201,7 +201,7 @@ def to_float(value: Value) -> Value:
 
 
 def is_choice(value: Value) -> bool:
-    """True for ``0.1 if test else 0.2``: its numbers take the type of what it meets."""
+    """True for ``0.1 if test else 0.2``, whose numbers take the type of the other operand."""
     sides = (value.if_true, value.if_false) if isinstance(value, Conditional) else ()
     is_float = isinstance(value, Conditional) and value.type == types.FLOAT
     return is_float and all(isinstance(s, Const) or is_choice(s) for s in sides)

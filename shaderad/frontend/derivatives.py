@@ -149,18 +149,19 @@ def _refuse_recursion(
 def _differentiated(function: nodes.Function, *, is_forward: bool) -> list[nodes.Function]:
     """All functions that the derivative of `function` differentiates.
 
-    A custom derivative replaces that of the body: it differentiates what it says itself.
+    A custom derivative replaces that of the body, so only its own ``fwd_diff`` and ``bwd_diff``
+    count.
     """
     result: list[nodes.Function] = []
     pending = [function]
     while pending:
-        at = pending.pop()
-        if at in result:
+        caller = pending.pop()
+        if caller in result:
             continue
-        result.append(at)
-        own = at.forward if is_forward else at.backward
+        result.append(caller)
+        own = caller.forward if is_forward else caller.backward
         if own is None:
-            pending += called(at.body)
+            pending += called(caller.body)
         else:
             pending += [
                 s.function for s in statements(own.body) if isinstance(s, nodes.BackwardDiff)

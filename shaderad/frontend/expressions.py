@@ -1,6 +1,6 @@
 """Python expressions -> typed values: names, operators, conditionals, tuples.
 
-Attributes and subscripts are read in ``access.py``, calls in ``calls.py``.
+``attributes.py``, ``subscripts.py`` and ``calls.py`` read the other expressions.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ def read(body: BodyReader, node: ast.expr, is_target: bool) -> Value:
     reader = _READERS.get(type(node))
     if reader is not None:
         return reader(body, node)
-    found, help_ = _REFUSED.get(type(node), (f"`{type(node).__name__}`", "write it another way"))
-    raise body.error("SR0202", node, found=found, help=help_)
+    syntax, help_ = _REFUSED.get(type(node), (f"`{type(node).__name__}`", "write it another way"))
+    raise body.error("SR0202", node, found=syntax, help=help_)
 
 
 def _constant(body: BodyReader, node: ast.Constant) -> Value:
     if isinstance(node.value, bool | int | float):
         return PythonNumber(node.value, body.span(node))
-    found = "a complex number" if isinstance(node.value, complex) else f"`{node.value!r}`"
-    raise body.error("SR0202", node, found=found, help="kernels compute with numbers and bools")
+    literal = "a complex number" if isinstance(node.value, complex) else f"`{node.value!r}`"
+    raise body.error("SR0202", node, found=literal, help="kernels compute with numbers and bools")
 
 
 def _name(body: BodyReader, node: ast.Name) -> Value:

@@ -124,9 +124,9 @@ class _ParameterBinder:
         return with_targets(t, path, name)
 
     def _add_targets(self, t: Type, path: tuple[str, ...], span: Span) -> None:
-        for at, pointer in pointers_in(t, path):
+        for pointer_path, pointer in pointers_in(t, path):
             target = BufferType(Access.IN, pointer.element)
-            self._add_buffer(pointer.target, (*at, POINTED), target, span)
+            self._add_buffer(pointer.target, (*pointer_path, POINTED), target, span)
 
     def _add_buffer(self, name: str, path: tuple[str, ...], t: BufferType, span: Span) -> None:
         self.buffers.append(Buffer(name=name, path=path, type=t, span=span))

@@ -2,8 +2,8 @@
 
 Lowering unrolls ``static_range`` loops, whose variable is an int of the kernel. Where the body
 needs the variable while compiling (an exponent, a bound of another ``static_range``, a ``limit=``,
-an argument for a `sad.Const` parameter), the body is read once for each value instead. Invariant:
-such a body has no ``break`` or ``continue`` of its own loop.
+an argument for a `sad.Const` parameter), the body is read once per value instead. Invariant: such a
+body has no ``break`` or ``continue`` of its own loop.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ def _constants(body: BodyReader, node: ast.AST) -> Iterator[ast.expr]:
 
 
 def _is_tuple(body: BodyReader, node: ast.expr) -> bool:
-    """True for a tuple that is captured, local, or the shape of an array, and what lies in it."""
+    """True for a tuple that is captured, local, or the shape of an array, and for its parts."""
     while isinstance(node, ast.Subscript):
         node = node.value
     root = node.value if isinstance(node, ast.Attribute) else node
@@ -200,7 +200,7 @@ def _is_tuple(body: BodyReader, node: ast.expr) -> bool:
         return isinstance(body.scope.types.get(body.scope.ir_name(root.id)), Tuple)
     try:
         return isinstance(body.value(node), Sequence)
-    except LanguageError:  # The body says so when it is read.
+    except LanguageError:  # The error is raised when the body is read.
         return False
 
 

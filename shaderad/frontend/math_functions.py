@@ -188,5 +188,5 @@ def exactly(name: object, args: tuple[Value, ...], count: int, span: Span) -> tu
 
 
 def _untaken(name: str, args: tuple[Value, ...], span: Span, help_: str) -> Error:
-    found = ", ".join(map(describe, args)) or "nothing"
-    return error("SR0312", span, name=name, found=found, help=double_help(args) or help_)
+    passed = ", ".join(map(describe, args)) or "nothing"
+    return error("SR0312", span, name=name, found=passed, help=double_help(args) or help_)

@@ -100,10 +100,10 @@ def binary(node: ast.operator, left: Value, right: Value, span: Span) -> Value:
     divisor = as_number(right)
     is_any_bool = _is_bool(left) or _is_bool(right)
     if is_any_bool and not isinstance(node, _LOGICAL):
-        found = describe(left if _is_bool(left) else right)
-        raise error("SR0311", span, symbol=symbol, found=found)
+        operand = describe(left if _is_bool(left) else right)
+        raise error("SR0311", span, symbol=symbol, found=operand)
     if isinstance(node, ast.Div | ast.FloorDiv | ast.Mod) and divisor and divisor.value == 0:
-        raise error("SR0314", span, symbol=symbol)  # Drivers give any result.
+        raise error("SR0314", span, symbol=symbol)  # The result depends on the driver.
     if isinstance(left, PythonNumber) and isinstance(right, PythonNumber) and not is_any_bool:
         return _fold(node, left, right, span)
     if isinstance(node, ast.Pow):

@@ -30,8 +30,8 @@ def read_block(body: BodyReader, statements: list[ast.stmt]) -> None:
         reader = _READERS.get(type(node))
         if reader is None:
             unknown = (f"`{type(node).__name__}`", "write it another way")
-            found, help_ = _REFUSED.get(type(node), unknown)
-            raise body.error("SR0202", node, found=found, help=help_)
+            syntax, help_ = _REFUSED.get(type(node), unknown)
+            raise body.error("SR0202", node, found=syntax, help=help_)
         reader(body, node)
 
 

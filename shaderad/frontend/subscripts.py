@@ -77,9 +77,9 @@ def named(owner: Value) -> str:
 
 
 def _no_elements(
-    body: BodyReader, node: ast.expr, owner: object, known: str = "it has no elements"
+    body: BodyReader, node: ast.expr, owner: object, reason: str = "it has no elements"
 ) -> Error:
-    return body.error("SR0310", node, type=owner, name="[...]", known=known)
+    return body.error("SR0310", node, type=owner, name="[...]", known=reason)
 
 
 def _local_array_type(body: BodyReader, owner: Host, node: ast.Subscript) -> Host:

@@ -1,9 +1,9 @@
-"""Methods of textures -> reads by the texture unit, and of texels.
+"""Methods of textures -> reads by the texture unit, and reads of texels.
 
-The unit's value comes with a function in the kernel language that computes it from texels, whose
-derivatives are those of the read. The functions stand higher, among the users of the language.
-Declared here is what the front end asks of them; the package says where they come from
-(`shaderad/__init__.py`).
+A read by the unit comes with a function in the kernel language that computes the same value from
+texels; the derivatives of the function are those of the read. A higher room defines these
+functions. This file declares the protocol that the front end needs, and `shaderad/__init__.py` says
+where they come from.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ class Filters(Protocol):
     """The reads of textures as functions in the kernel language of one array of texels."""
 
     def sampling(self, read: TextureRead, dimension: Dimension, texel: Type) -> UserFunction:
-        """``f(texels, size, settings, at, ...)``, by what follows in the read."""
+        """``f(texels, size, settings, ...)``; the last parameters depend on `read`."""
         ...
 
     def loading(self, dimension: Dimension, texel: Type) -> UserFunction:
-        """``f(texels, size, at, level)``."""
+        """``f(texels, size, position, level)``."""
         ...
 
     @property
     def extent(self) -> UserFunction:
-        """``f(extent, level)``: that of an axis on a level."""
+        """``f(extent, level)``: the extent of an axis on a level."""
         ...
 
 
@@ -75,7 +75,7 @@ _READS = {
     "sample_grad": TextureRead.STEPS,
 }
 _OPTIONAL = "level"
-"""The parameter that `load` and `shape` may leave out: 0 then."""
+"""The parameter that a call of `load` or `shape` may omit; it is 0 then."""
 
 
 def call(body: BodyReader, method: TextureMethod, node: ast.Call) -> Value:
@@ -85,15 +85,15 @@ def call(body: BodyReader, method: TextureMethod, node: ast.Call) -> Value:
         LanguageError: SR0231 for the wrong number of arguments, SR0233 for unknown keywords,
             SR0303 for their types.
     """
-    given = _arguments(body, method, node)
+    arguments = _arguments(body, method, node)
     read = _Read(body, method.owner, body.span(node))
     match method.name:
         case "shape":
-            return read.shape(given.get(_OPTIONAL, PythonNumber(0)))
+            return read.shape(arguments.get(_OPTIONAL, PythonNumber(0)))
         case "load":
-            return read.texel(given["position"], given.get(_OPTIONAL, PythonNumber(0)))
+            return read.texel(arguments["position"], arguments.get(_OPTIONAL, PythonNumber(0)))
         case _:
-            (sampler, *where) = given.values()
+            (sampler, *where) = arguments.values()
             return read.filtered(sampler, _READS[method.name], where)
 
 
@@ -103,17 +103,17 @@ def _arguments(body: BodyReader, method: TextureMethod, node: ast.Call) -> dict[
     for a in node.args:
         if isinstance(a, ast.Starred):
             raise body.error("SR0233", a, found="`*`")
-    given = {name: body.value(a) for name, a in zip(names, node.args, strict=False)}
+    value_by_name = {name: body.value(a) for name, a in zip(names, node.args, strict=False)}
     for keyword in node.keywords:
-        if keyword.arg is None or keyword.arg not in names or keyword.arg in given:
+        if keyword.arg is None or keyword.arg not in names or keyword.arg in value_by_name:
             raise body.unknown_keyword(keyword)
-        given[keyword.arg] = body.value(keyword.value)
-    if len(node.args) > len(names) or not given.keys() >= set(needed):
+        value_by_name[keyword.arg] = body.value(keyword.value)
+    if len(node.args) > len(names) or not value_by_name.keys() >= set(needed):
         wanted = ", ".join(needed + [f"{n}=0" for n in names if n not in needed])
-        found = len(node.args) + len(node.keywords)
-        raise body.error("SR0231", node, name=method.name, found=found,
+        argument_count = len(node.args) + len(node.keywords)
+        raise body.error("SR0231", node, name=method.name, found=argument_count,
                          wanted=f"{len(needed)}: {wanted}")  # fmt: skip
-    return {name: given[name] for name in names if name in given}
+    return {name: value_by_name[name] for name in names if name in value_by_name}
 
 
 class _Read:
@@ -125,9 +125,9 @@ class _Read:
         self._span = span
 
     def filtered(self, sampler: Value, read: TextureRead, where: list[Value]) -> Call:
-        """A read through a sampler; that of a line is computed.
+        """A read through a sampler; a read of a line is computed from texels.
 
-        WGSL and Metal have no sampler for levels of lines.
+        WGSL and Metal cannot sample levels of lines.
         """
         t, span = self._texture.type, self._span
         if not isinstance(sampler, SamplerRef):
@@ -139,8 +139,8 @@ class _Read:
         function = self._specialised(
             make(read, t.dimension, t.element), self._texels, Vector(INT, 4), UINT, *types
         )
-        given = [coerce(v, wanted, span) for v, wanted in zip(where, types, strict=True)]
-        args = (self._texture.size, sampler.settings, *given)
+        coordinates = [coerce(v, wanted, span) for v, wanted in zip(where, types, strict=True)]
+        args = (self._texture.size, sampler.settings, *coordinates)
         if t.dimension is Dimension.LINE:
             return Call(type=t.element, function=function, args=args, span=span)
         name = self._texture.texels.buffer
@@ -157,8 +157,8 @@ class _Read:
             place,
             INT,
         )
-        at, on = coerce(position, place, self._span), coerce(level, INT, self._span)
-        args = (self._texture.size, at, on)
+        place_in_level = coerce(position, place, self._span)
+        args = (self._texture.size, place_in_level, coerce(level, INT, self._span))
         return Call(type=t.element, function=function, args=args, span=self._span)
 
     def shape(self, level: Value) -> Sequence:
@@ -179,9 +179,9 @@ class _Read:
         return ArrayRef(name, BufferType(Access.IN, t.element))
 
     def _specialised(self, function: UserFunction, *slots: user_functions.Slot) -> Function:
-        found = user_functions.specialise(self._body.unit, function, slots, self._span)
-        user_functions.note_buffers(self._body, found)
-        return found
+        specialised = user_functions.specialise(self._body.unit, function, slots, self._span)
+        user_functions.note_buffers(self._body, specialised)
+        return specialised
 
 
 def _place(scalar: Scalar, dimension: Dimension) -> Type:

@@ -71,14 +71,14 @@ class StructSlot:
 
 @dataclass(frozen=True)
 class ResourceSlot:
-    """A texture or sampler by its buffer; the number that goes with it stays a parameter."""
+    """A texture or sampler by its buffer; its size or settings stay a parameter."""
 
     type: TextureType | SamplerType
     buffer: str
 
 
 Slot = Type | ConstSlot | ArrayRef | ResourceSlot | StructSlot
-"""The type of a parameter that stays one, a constant, an array, or a struct of these."""
+"""The type of a parameter that stays one; else a constant, an array, or a struct of these."""
 
 
 def constant_of(
@@ -92,8 +92,8 @@ def constant_of(
     """
     number = known_number(values[name], span) if name in values else None
     if number is None:
-        found = f"a `{type(values[name]).__name__}`" if name in values else "nothing"
-        raise error("SR0227", span, name=name, type=wanted, found=found)
+        argument = f"a `{type(values[name]).__name__}`" if name in values else "nothing"
+        raise error("SR0227", span, name=name, type=wanted, found=argument)
     return _fitted(number, wanted, span)
 
 
@@ -157,8 +157,8 @@ def _resource_slot(wanted: TextureType | SamplerType, value: Value, span: Span) 
 
 
 def _unfit(value: Value, wanted: Type, span: Span) -> Exception:
-    found = f"`{value.type}`" if isinstance(value, ArrayRef | TextureRef) else describe(value)
-    return error("SR0303", span, found=found, wanted=wanted,
+    argument = f"`{value.type}`" if isinstance(value, ArrayRef | TextureRef) else describe(value)
+    return error("SR0303", span, found=argument, wanted=wanted,
                  help=f"pass a parameter that is annotated `{wanted}`")  # fmt: skip
 
 
@@ -351,7 +351,7 @@ def _attach(
 
 
 def _check_arrays(derivative: DerivativeFunction, name: str, t: Type) -> None:
-    """Refuses derivatives of functions with arrays that no derivative can handle."""
+    """Refuses custom derivatives of functions whose arrays they cannot handle."""
     if isinstance(t, Struct):
         for field, inner in t.fields:
             _check_arrays(derivative, f"{name}.{field}", inner)

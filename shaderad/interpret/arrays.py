@@ -70,7 +70,7 @@ class ArrayValue:
         return ArrayValue(self.element, rows.shape, taken)
 
     def put(self, rows: Any, source: ArrayValue) -> ArrayValue:
-        """The array itself, with the elements at `rows` replaced by those of `source`."""
+        """Replaces the elements at `rows` by those of `source`, in place; returns the array."""
         for base, new in zip(cells(self.value), cells(source.value), strict=True):
             base.data[rows] = new.data
         return self
@@ -255,7 +255,7 @@ def _arg_sort(r: GraphRun, node: arrays.ArgSort, x: ArrayValue) -> ArrayValue:
 
 
 def _columns(x: ArrayValue) -> list[Value]:
-    """For each position of the last axis the elements of all rows."""
+    """For each position of the last axis, the elements of all rows."""
     if not prod(x.shape):
         return []
     numbers = _numbers(x.shape)

@@ -1,8 +1,8 @@
-"""Values of the kernel language as NumPy arrays over threads, and the host values they come from.
+"""Values of the kernel language as NumPy arrays over threads, to and from values of the host.
 
 A value is a tree: structs, tuples, pairs and pointers are dicts of their parts, everything else is
-one `Cell`. Invariant: axis 0 of a cell's data counts threads, then come the axes of the local
-arrays around it from the outside in, then its own (a vector one, a matrix two). So an array of
+one `Cell`. Invariant: axis 0 of a cell's data counts threads. The axes of the local arrays around
+it follow, the outermost first, then its own: one for a vector, two for a matrix. So an array of
 structs is a struct of arrays, and ``value[index]`` works on axis 1 whatever the type.
 """
 

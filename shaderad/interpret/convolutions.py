@@ -25,7 +25,7 @@ def convolved(
 
 
 def _at(x: AnyArray, axis: int, scaled: Any, spacing: int) -> AnyArray:
-    """`x` at positions along an axis, which are given times `spacing`, and 0 where none is such."""
+    """`x` at the positions ``scaled / spacing`` along an axis, and 0 where there is none."""
     extent = x.shape[axis]
     position, rest = np.divmod(scaled, spacing)
     is_inside = (rest == 0) & (position >= 0) & (position < extent)

@@ -1,10 +1,10 @@
 """Expressions -> values for the threads that evaluate them.
 
-Invariant: operands are evaluated once and in order, the other side of a choice never.
+Invariant: operands are evaluated once and in order; the other side of a choice is never evaluated.
 
 Primitives compute with the NumPy function of their row in ``ir/ops.py``, except where the language
-differs: ints wrap at 32 bits, dividing them by 0 gives 0, shift counts are taken modulo 32, and a
-float outside the range of ints converts to the nearest one.
+differs. Ints wrap at 32 bits, dividing them by 0 gives 0, shift counts are taken modulo 32, and a
+float outside the range of ints converts to the nearest int.
 """
 
 from __future__ import annotations

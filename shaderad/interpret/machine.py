@@ -256,12 +256,12 @@ def keep_extremes(
 ) -> None:
     """Simultaneous writes of `threads` to a Min or Max array, scalar by scalar.
 
-    The extreme value stays; among equal ones that of the lowest thread, and its first write.
+    The extreme value stays. Among equal values the lowest thread wins, with its first write.
 
     Args:
         tape: Records what changes.
         writes: The array and the values; in kernels with tangents also the array of tangents and
-            theirs, which follow the values.
+            the tangents, which follow the values.
         elements: For each value the number of its element.
         threads: For each value the thread that writes it.
     """
@@ -300,7 +300,7 @@ def _replacing_rows(
     is_better = value < before if is_min else value > before
     rows = np.flatnonzero(is_better | ((value == before) & (threads < owner)))
     # The rows of an element are sorted by value, equal values by thread; the first one is kept.
-    # Ints widen to 64 bits, where all have a negative.
+    # Ints widen to 64 bits, where each can be negated.
     best = value[rows] if value.dtype.kind == "f" else value[rows].astype(np.int64)
     rows = rows[np.lexsort((threads[rows], best if is_min else -best, elements[rows]))]
     is_first = np.ones(len(rows), bool)

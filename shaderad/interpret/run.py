@@ -1,7 +1,7 @@
 """Kernels and functions with their arguments -> results, and derivatives in both directions.
 
-The derivatives come from the rules alone, in any float precision: the reference for those that
-devices compute.
+The derivatives come from the rules alone, in any float precision, and are the reference for those
+that devices compute.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def new_machine(
 def run_function(
     machine: Machine, function: Function, args: list[Value], threads: AnyArray
 ) -> CallFrame:
-    """The frame after the body of a function, which `threads` call."""
+    """The frame of a function after `threads` have run its body."""
     names = [p.name for p in function.parameters]
     types = dict(function.local_types) | {p.name: p.type for p in function.parameters}
     frame = StatementRunner(machine, threads, types, dict(zip(names, args, strict=True)))

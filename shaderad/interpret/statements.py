@@ -173,7 +173,7 @@ class StatementRunner(CallFrame):
         rows: Rows,
         access: Access,
     ) -> tuple[ElementRows, Value, Value]:
-        """The elements of a write; `e` for each of them, as their part, and as whole elements."""
+        """The elements of a write, the value of `e` for each, and that value as a whole element."""
         value = self.value(e, rows)
         place = buffer_place(self, s, rows)
         part = at_rows(self.tape, value, place.rows, len(rows))

@@ -36,7 +36,7 @@ class TapeEntry(Protocol):
 
 
 class CellTangents:
-    """The tangent of every cell that has one; the others' are 0."""
+    """The tangent of every cell that has one; all other tangents are 0."""
 
     def __init__(self) -> None:
         self._by_cell: dict[Cell, Cell] = {}
@@ -233,7 +233,7 @@ class Tape:
     # -- sweeps -------------------------------------------------------------------------------
 
     def push(self, entries: Sequence[TapeEntry], dots: CellTangents) -> None:
-        """Runs entries forward; the operations of that are recorded on this tape, too."""
+        """Runs entries forward, and records the operations of the sweep on this tape, too."""
         for entry in entries:
             entry.push(self, dots)
 

@@ -87,7 +87,7 @@ def _applied(
 
 
 def _in_one_shape(tape: Tape, inputs: Sequence[Any]) -> list[Any]:
-    """The operands of an op by component, repeated along the axes that they lack."""
+    """The operands of an op by component, broadcast to one shape."""
     arrays = [np.asarray(raw(x)) for x in inputs]
     shape = np.broadcast_shapes(*(a.shape for a in arrays))
     dtype = np.result_type(*(a for x, a in zip(inputs, arrays, strict=True) if _is_float_array(x)))

@@ -350,8 +350,8 @@ class Scan(Node):
 class Convolution(Node):
     """``result[g, b, o, p...] = sum over c, k... of x[g, b, c, t...] * w[g, o, c, k...]``.
 
-    Along each spatial axis ``spacing * t = stride * p + dilation * k - padding``; where no position
-    t of `x` is such, the addend is 0. Operands: x, w, of numbers. Strides and dilations may be
+    Along each spatial axis ``spacing * t = stride * p + dilation * k - padding``; where `x` has no
+    such position t, the addend is 0. Operands: x, w, of numbers. Strides and dilations may be
     negative, never 0; `spacing` is positive. Derivatives are convolutions again.
     """
 
@@ -386,9 +386,9 @@ class Loop(Node):
     is_reversed: bool = False
     """True if k runs from ``count - 1`` down to 0."""
     checkpoint: Literal["sqrt", "all", "none"] = "sqrt"
-    """The carries that reverse mode keeps: those between about sqrt(count) segments, which it
-    recomputes, unless those of every iteration take up little memory; those of every iteration; or
-    none, which makes reverse mode an error."""
+    """The carries that reverse mode keeps. ``sqrt``: those between about sqrt(count) segments,
+    which it recomputes, unless all carries take up little memory. ``all``: those of every
+    iteration. ``none``: none, which makes reverse mode an error."""
 
     def result_types(self) -> tuple[ArrayType, ...]:
         carries = self.body.outputs[: self.carry_count]

@@ -191,9 +191,9 @@ class Length(Expr):
 class TeamLane(Expr):
     """The number of the thread in its team, an int.
 
-    A team is `size` adjacent threads of a wave, a power of two. Only in kernels of plans whose last
-    extent is a multiple of `size`, for devices whose waves have as many threads at least, in the
-    order of their numbers (`runtime.capabilities.Capabilities.subgroup_size`).
+    A team is `size` adjacent threads of a wave; `size` is a power of two. Only in kernels of plans
+    whose last extent is a multiple of `size`, on devices whose waves have at least `size` threads,
+    in the order of their numbers (`runtime.capabilities.Capabilities.subgroup_size`).
     """
 
     size: int
@@ -243,7 +243,8 @@ class TextureCall(Call):
     """A call whose value the device's texture unit computes.
 
     The value is that of the function, up to the unit's precision; the derivatives are those of the
-    function, which reads texels. It takes the texture's size and the sampler's settings first.
+    function, which reads texels. Its first arguments are the texture's size and the sampler's
+    settings.
     """
 
     read: TextureRead
@@ -470,10 +471,10 @@ class Print(Stmt):
 
 @dataclass(frozen=True, kw_only=True)
 class Barrier(Stmt):
-    """All threads of the workgroup arrive; what they wrote before, all read after it.
+    """Waits for all threads of the workgroup, which then see each other's earlier writes.
 
-    Only in kernels of plans, and where all threads arrive. Threads past the end of the launch run
-    along as its last one.
+    Only in kernels of plans, and where all threads arrive. Threads past the end of the launch
+    repeat its last thread.
     """
 
 

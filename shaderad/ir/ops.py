@@ -1,6 +1,6 @@
 """The primitives: documentation, type rule, Slang spelling, NumPy function, test domain.
 
-One row an op. ``rules/partials.py`` holds the derivatives, one row each. Every op works on
+One row per op. ``rules/partials.py`` holds the derivatives, also one row per op. Every op works on
 scalars and, where its rule says so, by component on vectors and matrices.
 """
 
@@ -36,7 +36,7 @@ _BY_COMPONENT = "scalars, vectors or matrices of one type, by component"
 
 @unique
 class Rule(Enum):
-    """How the result type follows from operands that share one type; the value documents it."""
+    """The rule for the result type of operands that share one type; the value documents it."""
 
     FLOATS = f"Takes and gives floats (float, half, double): {_BY_COMPONENT}."
     NUMBERS = f"Takes and gives numbers (floats, int, uint): {_BY_COMPONENT}."
@@ -78,7 +78,7 @@ class Op:
     value: str
     """A description of its result; empty where it has no ``sad.*`` name."""
     derivative: str
-    """By each parameter, at singular points too; empty where it has none."""
+    """The derivative by each parameter, singular points included; empty if it has none."""
     rule: Rule
     slang: str
     """``{0} + {1}`` for operators, a function name of Slang or of our library otherwise."""
@@ -86,7 +86,7 @@ class Op:
     domain: tuple[Domain, ...] = ()
     """Open intervals from which tests draw each operand, away from kinks."""
     double: str = ""
-    """The library's function of doubles, where GPUs have Slang's in 32 bits only."""
+    """The library's function of doubles, if GPUs run Slang's own in 32 bits only."""
 
     @property
     def arity(self) -> int:
@@ -126,7 +126,7 @@ def _function(
     *domain: Domain,
     double: str = "",
 ) -> Op:
-    """A row: what ``help`` says, then type rule, Slang spelling, NumPy function and domain."""
+    """A row: the text of ``help``, type rule, Slang spelling, NumPy function and domain."""
     name, _, parameters = signature.removesuffix(")").partition("(")
     names = tuple(parameters.split(", "))
     op = Op(name, names, value, derivative, rule, slang, numpy, domain, double)
@@ -311,9 +311,9 @@ HYPOT = _function("hypot(x, y)", "``sqrt(x ** 2 + y ** 2)``, which neither overf
 COPYSIGN = _function("copysign(x, y)", "The absolute value of x with the sign of y.",
     "1 by x where the signs agree, else -1; 0 by y",
     Rule.FLOATS, "copysignOf", np.copysign, POSITIVE, POSITIVE)
-# What a float product loses in rounding: with it a long product can be carried in two floats.
+# The rounding error of a float product, with which a long product is carried in two floats.
 PRODUCT_ERROR = _operator("product_error(a, b)", Rule.FLOATS, "productErrorOf", _nothing, ANY, ANY)
-# What derivatives multiply by: zero times infinity is zero.
+# The product in derivatives: zero times infinity is zero.
 TIMES = _operator("times(partial, d)", Rule.FLOATS, "timesOf", _times, ANY, ANY)
 STEP = _function("step(edge, x)", "1 where ``x >= edge``, else 0.", "0",
     Rule.FLOATS, "stepOf", lambda edge, x: (x >= edge) * 1.0, (-2.0, -1.0), POSITIVE)
@@ -401,8 +401,8 @@ UNIFORM01 = _function("uniform01(bits)", "The upper 24 bits of a ``uint`` as a f
 def result_type(op: Op, types: tuple[Type, ...]) -> Type | None:
     """The type of ``op(*types)``; `None` where the op's rule does not admit them.
 
-    Operands have been converted and splatted already: this is the check that the front end
-    asks before it builds a node and that the verifier repeats.
+    Operands have been converted and splatted already. The front end makes this check before it
+    builds a node, and the verifier repeats it.
     """
     if len(types) != op.arity:
         return None
@@ -507,7 +507,7 @@ check_rows(_RESULT, Rule)
 
 
 def slang_function(op: Op, t: Type) -> str:
-    """How Slang spells `op` of operands of type `t`."""
+    """The Slang spelling of `op` for operands of type `t`."""
     return op.double if op.double and scalar_of(t) == DOUBLE else op.slang
 
 
@@ -518,7 +518,7 @@ SYNONYMS = {"maximum": MAX, "minimum": MIN, "clip": CLAMP}
 
 
 def synonym_signature(name: str) -> str:
-    """How a name in `SYNONYMS` is called."""
+    """The signature of a name in `SYNONYMS`."""
     return f"{name}({', '.join(SYNONYMS[name].parameters)})"
 
 

@@ -8,7 +8,7 @@ from collections.abc import Container, Iterable
 def check_rows(
     table: Container[object], wanted: Iterable[object], but: Container[object] = ()
 ) -> None:
-    """Called below a table, with what it must have rows for, and what never comes there.
+    """Checks, below a table, that it has a row for each of `wanted` except those in `but`.
 
     Raises:
         LookupError: Some of `wanted` have no row.

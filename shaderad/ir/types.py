@@ -193,9 +193,9 @@ class BufferType(Type):
 
 
 WRAPS = ("repeat", "clamp", "mirror")
-"""Ways in which a texture goes on beyond its edge."""
+"""Ways in which a texture continues beyond its edge."""
 LINEAR, MIXES_LEVELS = 1 << 6, 1 << 7
-"""Bits of a sampler's settings: between texels, and between levels; else it takes the nearest."""
+"""Bits of a sampler's settings: mix texels, mix levels; if clear, the nearest is taken."""
 SIZE, SETTINGS = "size", "settings"
 """In the path of a uniform: the number that the host finds in a texture or sampler."""
 
@@ -221,8 +221,9 @@ class TextureType(BufferType):
 
     As an array it has one axis: the texels of all levels, level after level, each row-major over
     (depth or face, rows, columns). So its gradient is an array, and a derivative reads the texels
-    that the device's filter reads. A uniform has its size, an ``int4``: texels along x, y and z on
-    level 0, 1 where there is no such axis, 6 for the faces of a cube; levels.
+    that the device's filter reads. A uniform holds its size as an ``int4``: the texels along x, y
+    and z on level 0, then the number of levels. A missing axis counts as 1, and the faces of a cube
+    as 6.
     """
 
     dimension: Dimension = Dimension.PLANE
@@ -235,8 +236,8 @@ class TextureType(BufferType):
 class SamplerType(BufferType):
     """``sad.Sampler``: how a texture is filtered, and what lies beyond its edges.
 
-    As an array it has no axes. A uniform has its settings in a ``uint``, by which derivatives
-    compute the filter: two bits an axis with the number in `WRAPS`, x first, then `LINEAR` and
+    As an array it has no axes. A uniform holds its settings as a ``uint``, from which derivatives
+    compute the filter: two bits per axis with the index in `WRAPS`, x first, then `LINEAR` and
     `MIXES_LEVELS`.
     """
 
@@ -325,7 +326,8 @@ def tangent(t: Type) -> Type:
 # Note [Words]
 # Buffers are flat arrays of words, packed as in NumPy, because struct offsets differ between
 # targets. A word has 32 bits; a double takes two. Elements of halves only use 16-bit words. In a
-# struct with other scalars, each field of halves only starts on a 32-bit word, two halves a word.
+# struct with other scalars, each field of halves only starts on a 32-bit word and has two halves
+# per word.
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,8 @@ _BLOCKS = ("then", "otherwise", "body")
 
 
 _CHILDREN = "_children"
-"""The attribute that caches the children of a node: nodes are immutable, and many passes ask."""
+"""The attribute that caches the children of a node, which is immutable and visited by many passes.
+"""
 
 
 def children(node: Expr | Stmt) -> tuple[Expr, ...]:
@@ -37,18 +38,18 @@ def children(node: Expr | Stmt) -> tuple[Expr, ...]:
 
 
 def _children(node: Expr | Stmt) -> list[Expr]:
-    found: list[Expr] = []
+    result: list[Expr] = []
     for name in _part_names(type(node)):
         value: Any = getattr(node, name)
         if isinstance(value, Expr):
-            found.append(value)
+            result.append(value)
         elif isinstance(value, tuple):
             for item in cast("tuple[Any, ...]", value):
                 if isinstance(item, Expr):
-                    found.append(item)
+                    result.append(item)
                 elif isinstance(item, nodes.ElementStep):
-                    found.append(item.index)
-    return found
+                    result.append(item.index)
+    return result
 
 
 _NO_PARTS = frozenset({
@@ -70,14 +71,14 @@ def indices(path: Iterable[Step]) -> list[Expr]:
 
 def expressions(node: Expr | Stmt) -> list[Expr]:
     """Every expression of a node, at any depth, operands first."""
-    found: list[Expr] = []
+    result: list[Expr] = []
     left = [node] if isinstance(node, Expr) else [*children(node)]
     while left:  # from the last one back
         last = left.pop()
-        found.append(last)
+        result.append(last)
         left += children(last)
-    found.reverse()
-    return found
+    result.reverse()
+    return result
 
 
 def blocks(statement: Stmt) -> tuple[Block, ...]:
@@ -319,7 +320,7 @@ def made_name(stem: str, taken: Container[str] = ()) -> str:
 
 
 def new_local(stem: str, t: Type, local_types: dict[str, Type]) -> nodes.Var:
-    """A local of type `t` with a synthetic name, which `local_types` gets."""
+    """A local of type `t` with a synthetic name, which is added to `local_types`."""
     name = made_name(stem, local_types)
     local_types[name] = t
     return nodes.Var(type=t, name=name)

@@ -326,11 +326,11 @@ class _Resolver:
             return ir.Tuple(tuple(map(self.resolve, annotation.__args__)))
         if isinstance(annotation, Subscripted):
             return self._const(annotation) if annotation.form == Const else self._form(annotation)
-        found = annotation.__name__ if isinstance(annotation, type) else repr(annotation)
-        raise self._error(found, _remedy(annotation))
+        text = annotation.__name__ if isinstance(annotation, type) else repr(annotation)
+        raise self._error(text, _remedy(annotation))
 
-    def _error(self, found: object, why: str) -> Error:
-        return error("SR0301", self._span, found=found, why=why)
+    def _error(self, annotation: object, why: str) -> Error:
+        return error("SR0301", self._span, found=annotation, why=why)
 
     def _evaluated(self, text: object) -> object:
         """The object that a text stands for; other objects as they are."""

@@ -1,8 +1,8 @@
 """The annotations of kernels as type checkers see them; never imported by a program.
 
 At run time ``sad.In`` is an object that makes annotations (`shaderad.language.annotations`), which
-no checker takes for a type. Here each is a class that has every attribute and operator, because a
-kernel's body is no Python to check: the front end reads it, and refuses with the line.
+no checker accepts as a type. Here each is a class that has every attribute and operator, because a
+type checker cannot check the body of a kernel. The front end does, and its errors name the line.
 """
 
 from __future__ import annotations

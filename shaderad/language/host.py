@@ -170,8 +170,8 @@ def plain_function(function: object) -> FunctionType:
         return function.python
     if not isinstance(function, FunctionType):
         if isinstance(function, MethodType):
-            found = f"the bound method `{function.__qualname__}`; a kernel has no `self`"
-            raise error("SR0103", None, found=found)
+            method = f"the bound method `{function.__qualname__}`; a kernel has no `self`"
+            raise error("SR0103", None, found=method)
         raise error("SR0103", None, found=f"`{function!r}`")
     code = function.__code__
     if hasattr(function, "__wrapped__"):
@@ -200,7 +200,7 @@ def caller_globals(depth: int) -> Mapping[str, object]:
 def named_in_annotations(
     annotations: Mapping[str, object], names: Mapping[str, object]
 ) -> dict[str, object]:
-    """The `names` that annotations mention which are text."""
+    """The `names` that occur in the annotations that are text."""
     used: set[str] = set()
     for annotation in annotations.values():
         if isinstance(annotation, str):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from shaderad.ir import ops
 
 by_element: ContextVar[bool] = ContextVar("shaderad_by_element", default=False)
-"""True while the Python body of a ``@sad.function`` runs on NumPy arrays, as on their elements."""
+"""True while the Python body of a ``@sad.function`` runs elementwise on NumPy arrays."""
 
 
 def is_device_array(x: object) -> bool:

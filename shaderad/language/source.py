@@ -38,10 +38,10 @@ class Source:
         tree = _parse_block(self.lines[self.first_line - 1 :], self.first_line)
         if isinstance(tree, ast.FunctionDef) and tree.name == self.name:
             return tree
-        found = type(tree).__name__
+        statement = type(tree).__name__
         if isinstance(tree, ast.AsyncFunctionDef):
             raise error("SR0103", self.span, found="an `async def`")
-        raise error("SR0102", self.span, name=self.name, found=found)
+        raise error("SR0102", self.span, name=self.name, found=statement)
 
     def of(self, node: ast.AST) -> Span:
         """The span of `node` on its first line."""

@@ -56,7 +56,7 @@ class StructInfo:
         except LanguageError as failure:
             if failure.span is not None:
                 raise
-            # The span of a field takes a search of the file: only errors need it.
+            # The span of a field is found by a search of the file, which only errors need.
             t = resolve(annotation, namespace, self.span(field), self.nested)
         if isinstance(t, Void | Tuple | Pair | ConstType | IndexType):
             raise error("SR0301", self.span(field), found=str(t), why="it is no field type")
@@ -92,6 +92,6 @@ def check_fields(value: object, t: Struct, name: str) -> None:
     """
     info = None if isinstance(value, type) else info_of(value)
     if info is not None and set(info.annotations) != set(t.type_by_field):
-        found = f"`{info.name}` with {', '.join(info.annotations) or 'none'}"
+        own_fields = f"`{info.name}` with {', '.join(info.annotations) or 'none'}"
         raise error("SR0355", None, name=name, type=t, wanted=", ".join(t.type_by_field),
-                    found=found)  # fmt: skip
+                    found=own_fields)  # fmt: skip

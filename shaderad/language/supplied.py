@@ -1,4 +1,4 @@
-"""Functions that a room asks of a higher one, which the package names (`shaderad/__init__.py`)."""
+"""Functions that a room needs from a higher one, which `shaderad/__init__.py` names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class Supplied(Generic[T]):
-    """Functions that the first use imports."""
+    """Functions that are imported at their first use."""
 
     def __init__(self) -> None:
         self._load: Callable[[], T] | None = None

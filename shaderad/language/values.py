@@ -225,7 +225,7 @@ class Captures:
 
     def __init__(self) -> None:
         self._reads: dict[tuple[int, str], tuple[Callable[[], object], object, object]] = {}
-        """How to read again, what was read, and the content of what may change in place."""
+        """For each read: a function that repeats it, its value, and content that may change."""
 
     def name(self, function: FunctionType, name: str) -> object:
         """The value of `name` in `function`: closure, globals, builtins; else `MISSING`."""
@@ -234,8 +234,8 @@ class Captures:
             cell = (function.__closure__ or ())[code.co_freevars.index(name)]
             return self._record((id(cell), name), partial(getattr, cell, "cell_contents", MISSING))
         space = function.__globals__
-        found = self._record((id(space), name), partial(space.get, name, MISSING))
-        return getattr(builtins, name, MISSING) if found is MISSING else found
+        value = self._record((id(space), name), partial(space.get, name, MISSING))
+        return getattr(builtins, name, MISSING) if value is MISSING else value
 
     def attribute(self, owner: object, name: str) -> object:
         """``owner.name`` of a module, class or enum; else `MISSING`."""
@@ -265,7 +265,7 @@ class Variants(Generic[_T]):
         self._variants_by_key: dict[tuple[str, ...], list[tuple[_T, Captures]]] = {}
 
     def of(self, constants: Mapping[str, object], fresh: Callable[[], tuple[_T, Captures]]) -> _T:
-        """The variant for these constants and the current captures, if need be from `fresh`."""
+        """The variant for these constants and the current captures; `fresh` makes a new one."""
         key = tuple([f"{n}={type(v).__name__}:{v!r}" for n, v in sorted(constants.items())])
         variants = self._variants_by_key.setdefault(key, [])
         if variants and variants[0][1].are_current():
@@ -277,7 +277,7 @@ class Variants(Generic[_T]):
 
 
 def is_same_constant(now: object, before: object) -> bool:
-    """True if nobody can tell two values apart: one object, or equal numbers, texts or tuples."""
+    """True if two values are indistinguishable: one object, or equal numbers, texts or tuples."""
     if now is before:
         return True
     if type(now) is not type(before):
@@ -294,7 +294,7 @@ def _is_plain(value: object) -> bool:
 
 
 def _may_change(value: object) -> bool:
-    """True if the numbers of a captured object may be others without another object."""
+    """True if the numbers of a captured object may change in place."""
     if isinstance(value, tuple):
         return any(map(_may_change, cast("tuple[object, ...]", value)))
     return isinstance(value, np.ndarray | list)
@@ -310,7 +310,7 @@ def _content(value: object) -> object:
 
 
 def constants_of(value: HostVector, t: Type, span: Span) -> Expr:
-    """A vector or matrix of the host as one of constants."""
+    """A vector or matrix of the host as an expression of constants."""
     assert isinstance(t, Vector | Matrix)
     parts = [Const(type=t.element, value=x, span=span) for x in value.ravel().tolist()]
     return replace(of_components(t, parts), span=span)

@@ -60,7 +60,7 @@ class Role(Enum):
     OUTPUT_TANGENT = "output tangent"  # of an output; written (fwd)
     WINNER = "winner"  # the argmin index: thread and write number, for each word of Min or Max
     SCRATCH = "scratch"  # arrays between the steps that one workgroup runs; read and written
-    SCRATCH_SUMS = "scratch sums"  # of them, those to which threads add
+    SCRATCH_SUMS = "scratch sums"  # scratch arrays to which threads add
     GROUP = "group"  # arrays between those steps in the memory of the workgroup; not bound
     MARKS = "marks"  # the write count of each storage word of an Out array
     REPORT = "report"  # the device's report buffer
@@ -80,13 +80,13 @@ class RoleRow:
     arena: str = ""
     """The name of a buffer that several arrays share; empty if they never do."""
     is_always_arena: bool = False
-    """True if they share it wherever there are several, not only where slots are few."""
+    """True if several arrays always share it, not only if slots are scarce."""
     has_offset: bool = True
     """False if the array starts where its buffer does."""
     noun: str = ""
     """Follows the array's name in the plans of a manifest."""
     is_derivative_given: bool = False
-    """True for what a caller of a derivative may leave out, which then is zero."""
+    """True if a caller of a derivative may omit it; it is zero then."""
     words_a_word: int = 0
     """Words for each storage word of the array; 0 if the buffer holds the array itself."""
 
@@ -222,7 +222,7 @@ class Addition:
 
 @dataclass(frozen=True)
 class Lowered:
-    """One dispatch: the program and the data by which a host runs it."""
+    """One dispatch: the program, and the data with which a host runs it."""
 
     program: Program
     mode: Mode
@@ -230,11 +230,11 @@ class Lowered:
     words: tuple[Word, ...]
     sites: tuple[Site, ...] = ()
     group_limit: int = 0
-    """Maximum of groups, each looping over a tile of indices; 0: one thread an index."""
+    """Maximum number of groups that each loop over a tile of indices; 0: one thread per index."""
     is_single_group: bool = False
     """True if it must run as one group: doubles have no atomic add."""
     threads_of: str = ""
-    """The array that has one thread a word; empty: one thread an index of ``dim``."""
+    """The array that has one thread per word; empty: one thread per index of ``dim``."""
     strategies: dict[str, str] = field(default_factory=dict[str, str])
     """The strategy of each gradient: exclusive, uniform, scattered."""
     additions: tuple[Addition, ...] = ()
@@ -271,7 +271,7 @@ class Variant:
     natural: frozenset[Size] = frozenset()
     """The sizes, among those that `bodies/ranges.py` compares, that are 0 or more."""
     with_results: bool = False
-    """True if a backward dispatch computes the primal's results, which are local: `are_local`."""
+    """True if a backward dispatch also writes the primal results, which are local: `are_local`."""
     absent: frozenset[str] = frozenset()
     """Results without cotangents: a backward dispatch differentiates nothing for them alone."""
     is_one_thread: bool = False
@@ -284,7 +284,7 @@ class Variant:
     """One of `ATOMICS`."""
     subgroups: bool = True
     are_waves_free: bool = True
-    """True if waves may sum wherever all their threads arrive; browsers must prove it."""
+    """True if waves may sum wherever all their threads arrive; browsers must prove that they do."""
     storage_buffer_limit: int = 8
     workgroup: int = PORTABLE.workgroup
     """Threads of a workgroup; reductions and scans of rows choose their own."""
@@ -293,14 +293,14 @@ class Variant:
     first_binding: int = 0
     """The slot of the constant buffer; the others follow it."""
     shape: LaunchShape = PORTABLE
-    """How work is laid out over threads."""
+    """The layout of work over threads."""
     host: str = "the device"
     """The owner of `storage_buffer_limit` in messages."""
     features: frozenset[str] = frozenset()
 
     @property
     def adds_in_waves(self) -> bool:
-        """True if waves sum additions of all threads at one address; else groups with barriers."""
+        """True if waves sum additions of all threads at one address; else groups, with barriers."""
         return self.subgroups and self.are_waves_free
 
     @property

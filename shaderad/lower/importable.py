@@ -1,7 +1,7 @@
 """A kernel -> the Slang module of its functions, for the user's own shaders.
 
 Each differentiable function, and each read of an array by which the kernel is differentiated, has
-both derivatives in Slang's convention: a program that imports the module may call
+both derivatives in Slang's convention. A program that imports the module may call
 ``bwd_diff(blend)`` and ``fwd_diff(blend)``, or ``blend`` from ``[Differentiable]`` functions.
 """
 

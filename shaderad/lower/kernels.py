@@ -144,8 +144,8 @@ def _lower(
     module.shown_names |= {s.name: kernel.buffer(s.buffer).shown_name for s in resolved.sums}
     if variant.is_windowed:
         body = (*resolved.body, *around.after)
-        found = reaches(kernel, body, types, module.primals)
-        module.arrays.reaches = found | dict.fromkeys(resolved.own, OWN)
+        reach_by_array = reaches(kernel, body, types, module.primals)
+        module.arrays.reaches = reach_by_array | dict.fromkeys(resolved.own, OWN)
     marks = marked(kernel, resolved.body, types, variant.natural, module.primals)
     verified(kernel, marks, types)
     return _write(module, replace(resolved, body=marks), around)
@@ -248,7 +248,7 @@ def _uniform_additions(module: Module, adjoint: Adjoint) -> list[AccumulateGradi
 
 
 def _held_counts(module: Module, adjoint: Adjoint) -> dict[str, int]:
-    # A custom derivative may store to what a pointer leads to: the order of additions matters.
+    # A custom derivative may store behind a pointer, so the order of additions matters.
     names = [b.name for b in module.kernel.buffers if not b.is_pointed and module.is_wanted(b.name)]
     most = module.variant.shape.held_additions
     counts = {name: held_count(adjoint, name, most) for name in names}

@@ -1,4 +1,4 @@
-"""The targets of builds, a row each: a format of code on devices with certain features.
+"""The targets of builds, one row each: a format of code on devices with certain features.
 
 Both SPIR-V targets give the same gradients, summed in different ways.
 """
@@ -48,7 +48,7 @@ class Profile:
 
     @property
     def launch_shape(self) -> LaunchShape:
-        """How work is laid out over the threads of every device that runs the target."""
+        """The layout of work over threads, on every device that runs the target."""
         has_lanes = self.has_subgroups and self.are_waves_free
         lanes = FEWEST_LANES if has_lanes else 1
         return portable_shape(lanes=lanes, workgroup=self.workgroup)
@@ -60,8 +60,8 @@ class Profile:
         return tuple(name for name, is_allowed in allowed.items() if is_allowed)
 
 
-# WebGPU guarantees 8 storage buffers an entry point, 256 threads and 16 KiB a workgroup, 4 bind
-# groups and slots up to 999; portable SPIR-V keeps to these limits too.
+# WebGPU guarantees 8 storage buffers per entry point, 256 threads and 16 KiB per workgroup, 4 bind
+# groups, and slots up to 999. Portable SPIR-V keeps to these limits, too.
 _PORTABLE = Limits(storage_buffers=8, workgroup=256, group_bytes=1 << 14, spaces=4, slots=1000)
 # Other drivers offer more; 16 buffers leave room for bindings of the host.
 _NATIVE = Limits(storage_buffers=16, workgroup=1024, group_bytes=1 << 15, spaces=4, slots=1000)

@@ -117,7 +117,7 @@ class Shared:
         self.rewritten: dict[int, Expr] = {}
 
     def bind(self, node: Expr, body: Body) -> None:
-        """Rewrites `node`, whose operands were rewritten; a part in several places is bound."""
+        """Rewrites `node`, whose operands are rewritten already; binds it if it is used twice."""
         if id(node) not in self.rewritten:
             new = self.rebuilt(node)
             is_common = self._use_count.get(id(node), 1) > 1

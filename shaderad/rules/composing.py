@@ -330,8 +330,8 @@ def added(a: Expr, b: Expr) -> Expr:
 
 def placed_in_array(t: LocalArray, index: Expr, value: Expr) -> Expr:
     """A local array that is `value` at `index` and 0 elsewhere."""
-    at, new = variable("index", INT), variable("value", t.element)
-    return _filled(t, "placed_at", (at, new), [(at, new)], (index, value))
+    position, new = variable("index", INT), variable("value", t.element)
+    return _filled(t, "placed_at", (position, new), [(position, new)], (index, value))
 
 
 def _numbered(elements: Sequence[Expr]) -> list[tuple[Expr, Expr]]:
@@ -359,7 +359,7 @@ def _filled(
 
 
 def with_zeros(t: Type, value: Expr) -> Expr:
-    """A value of type ``tangent(t)``, converted to type `t`; other parts than floats are 0."""
+    """A value of type ``tangent(t)``, converted to type `t`; parts that are not floats are 0."""
     if value.type == t:
         return value
     kept = iter(parts(value))  # The tangent of a tuple numbers its elements anew.

@@ -1,7 +1,7 @@
-"""Derivatives of called functions, as the sweeps over a body ask for them.
+"""Protocols by which the sweeps over a body get the derivatives of called functions.
 
-A body calls functions, whose bodies are swept in turn: the sweeps know these protocols, and
-`rules/transforms.py` and `rules/pulling/functions.py`, which start sweeps, implement them.
+The bodies of called functions are swept in turn. `rules/transforms.py` and
+`rules/pulling/functions.py`, which start the sweeps, implement the protocols.
 """
 
 from __future__ import annotations

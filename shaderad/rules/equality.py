@@ -15,7 +15,7 @@ from shaderad.rules.expressions import in_order
 
 
 class Expressions:
-    """Interns expressions. Keeps every expression it is given, so that no `id` is used twice."""
+    """Interns expressions. Keeps every expression alive, so that no `id` is reused."""
 
     def __init__(self) -> None:
         self._number_by_key: dict[Hashable, int] = {}
@@ -24,7 +24,7 @@ class Expressions:
         self._kept: list[Expr] = []
 
     def number(self, e: Expr) -> int:
-        """A number for `e`: equal for structurally equal expressions, wherever they stand."""
+        """A number for `e`, which all structurally equal expressions share."""
         self._kept.append(e)
         for part in in_order(e):
             if id(part) not in self._number_by_id:

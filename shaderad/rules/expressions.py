@@ -83,8 +83,8 @@ def pull_through(
 ) -> None:
     """Pulls `bar`, the cotangent of the last node in `order`, back through the `active` nodes.
 
-    Where ``take(node, bar)`` is True, it has taken the cotangent `bar` of `node`, which goes no
-    further.
+    If ``take(node, bar)`` returns True, it has consumed the cotangent `bar` of `node`, which is not
+    pulled further.
     """
     bars: dict[int, Expr] = {id(order[-1]): bar}
     for node in reversed(order):

@@ -1,7 +1,7 @@
-"""IR nodes of derivatives: pushed functions and kernels, adjoints and what stands in them.
+"""IR nodes of derivatives: pushed functions and kernels, adjoints, and nodes of adjoints.
 
-Only the lowering knows in-out parameters, cotangents of writes and reverse loops, because an
-adjoint is never differentiated.
+Only lowering handles in-out parameters, cotangents of writes and reverse loops, because an adjoint
+is never differentiated.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class ReverseFor(For):
 class Pull(Function):
     """``f_pull(x, n, y_bar)``, which returns the tuple of cotangents of its parameters.
 
-    With ``y = f(x)``, its Jacobian J at x and ``pull(f)(x, y_bar) = J^T y_bar``, an adjoint is
+    Let J be the Jacobian of ``y = f(x)`` at x, and ``pull(f)(x, y_bar) = J^T y_bar``. An adjoint is
     never differentiated, because J is the same matrix in all of these:
         tangent of J^T y_bar along (x_dot, y_bar_dot)
                                               = pull(push(f))(x, x_dot, (y_bar_dot, y_bar)) by x

@@ -9,8 +9,8 @@ The second order needs no derivative of `bwd_diff`, because J is the same matrix
     cotangent of x in <z, J^T y_bar>            = d/dx <y_bar, J z>      = pull(push(f)) by x
 The results are ordinary functions, so the same rules give their derivatives, and NumPy can run
 them. `Transforms` lowers their pairs, and those that users write, to tuples of a primal and its
-derivative, both of the type of the primal: parts without a derivative are 0 in the second element,
-so no derivative types are needed.
+derivative. Both have the type of the primal, so no derivative types are needed; parts without a
+derivative are 0 in the second element.
 """
 
 from __future__ import annotations

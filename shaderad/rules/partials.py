@@ -30,8 +30,8 @@ LN2, LN10 = np.log(2.0), np.log(10.0)
 def _pow(y: Array, x: Array, p: Array) -> tuple[Array, Array]:
     """By x: ``p x^(p - 1)``, whose own derivatives follow from the same row.
 
-    At x = 0 it is 0 for p < 1, a definition, and 1 for p = 1. For 1 < p < 2 it is 0 with an
-    infinite derivative, as that of a square root.
+    At x = 0 it is 1 for p = 1 and, by definition, 0 for p < 1. For 1 < p < 2 it is 0 with an
+    infinite derivative, like that of a square root.
     """
     # x == 0 and p < 2: naga refuses `and` of vectors of bools in SPIR-V.
     is_edge = np.where(p < 2, x, 1.0) == 0

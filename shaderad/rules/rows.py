@@ -19,7 +19,7 @@ Array = np.ndarray[Any, Any]
 
 
 class ZeroPartial:
-    """The type of `ZERO`: a partial that is zero by definition, as that of `floor`."""
+    """The type of `ZERO`: a partial that is zero by definition, like that of `floor`."""
 
     def __repr__(self) -> str:
         return "ZERO"

@@ -30,7 +30,7 @@ from shaderad.ir.types import (
 )
 from shaderad.rules import composing as c
 
-# The first of several rows with one function; masks of NumPy are bools.
+# If rows share a function, the first row counts; masks of NumPy are bools.
 OP_BY_UFUNC: dict[Any, ops.Op] = {
     op.numpy: op for op in reversed(ops.TABLE.values()) if isinstance(op.numpy, np.ufunc)
 } | {np.invert: ops.NOT}
@@ -216,7 +216,7 @@ def _swapaxes(x: Symbolic, *_: int) -> Symbolic:
 
 
 def _stack(arrays: Sequence[Any], axis: int) -> Symbolic:
-    """Stacks scalars to a vector, or vectors to the rows of a matrix."""
+    """Stacks scalars into a vector, or vectors into the rows of a matrix."""
     scalar = _shared_scalar(arrays)
     shape = next(x.shape for x in arrays if isinstance(x, Symbolic))
     assert axis == -1 - len(shape)

@@ -32,10 +32,10 @@ _Pulls = dict[tuple[Function, tuple[int, ...], bool], Function]
 
 
 @lru_cache(maxsize=256)
-def push_kernel(kernel: Kernel, given: frozenset[str]) -> PushedKernel:
-    """`kernel` with tangents of `given`: see `rules/pushing/kernels.py`."""
+def push_kernel(kernel: Kernel, active: frozenset[str]) -> PushedKernel:
+    """`kernel` with tangents of the inputs `active`: see `rules/pushing/kernels.py`."""
     transforms = Transforms()
-    return pushing.push_kernel(transforms.kernel(kernel), given, transforms)
+    return pushing.push_kernel(transforms.kernel(kernel), active, transforms)
 
 
 def _check(f: Function, transform: str, span: nodes.Span) -> None:
@@ -184,7 +184,7 @@ def _pull_of(f: Function, adjoint: Adjoint, wanted: tuple[int, ...]) -> Function
     A user-defined derivative that is declared not to be the Jacobian of `f` gives an ordinary
     function, which is differentiated as it is written.
     """
-    given = tuple(p for p in adjoint.parameters if not isinstance(p, InOut))
+    arguments = tuple(p for p in adjoint.parameters if not isinstance(p, InOut))
     in_out = (p for p in adjoint.parameters if isinstance(p, InOut))
     bars = [nodes.Var(type=p.type, name=p.name) for p in in_out]
     result = Tuple(tuple(bar.type for bar in bars))
@@ -196,12 +196,12 @@ def _pull_of(f: Function, adjoint: Adjoint, wanted: tuple[int, ...]) -> Function
     name, buffers, span = f"{f.name}_pull", f.buffers, f.span
     if f.backward is not None and not f.is_checked:
         return Function(
-            name=name, parameters=given, result=result, body=(*start, *adjoint.body, end),
+            name=name, parameters=arguments, result=result, body=(*start, *adjoint.body, end),
             local_types={**adjoint.local_types, **local_types}, buffers=buffers, span=span,
         )  # fmt: skip
-    args = (*(nodes.Var(type=p.type, name=p.name) for p in given), *bars)
+    args = (*(nodes.Var(type=p.type, name=p.name) for p in arguments), *bars)
     call = nodes.Evaluate(call=nodes.Call(type=VOID, function=adjoint, args=args), span=f.span)
     return Pull(
-        name=name, parameters=given, result=result, body=(*start, call, end),
+        name=name, parameters=arguments, result=result, body=(*start, call, end),
         local_types=local_types, buffers=buffers, span=span, primal=f, wanted=wanted,
     )  # fmt: skip

@@ -1,9 +1,9 @@
 """The entry point around a body: ``<kernel>_primal``, ``_bwd``, ``_fwd``, ``_winner``, ``_decode``.
 
 Each thread reads hoisted elements, calls the body or its adjoint, which adds to sums in place, and
-stores its results and its own gradients. An entry point whose threads sum values (uniform
-gradients, Add elements at fixed indices) adds once a group, of which there are few: each loops over
-a tile of indices. On processors every group does.
+stores its results and its own gradients. If threads sum values (uniform gradients, Add elements at
+fixed indices), the entry point adds once per group. There are few groups, each of which loops over
+a tile of indices. On processors every group loops.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def _write_entry(entry: EntryScope) -> tuple[str, Piece, Piece]:
 
 
 def _end_launch(entry: EntryScope, count: str) -> None:
-    """Tells threads past the end of the launch that they are."""
+    """Ends threads past the end of the launch, or marks them if the body has barriers."""
     if entry.module.has_barriers:
         entry.piece.add(f"isThere = {INDEX} < {count};", f"{INDEX} = min({INDEX}, {count} - 1);")
     elif not entry.module.variant.is_one_group:
@@ -171,8 +171,8 @@ def _before_threads(entry: EntryScope) -> None:
     for s in entry.pulled_sums:
         tag = entry.tags.reader(Role.COTANGENT, s.buffer, s.type)
         value = entry.values[s.name] = entry.names.make(f"{s.name}_bar")
-        at = (s.index,)
-        text = entry.read(s.buffer, at, tag, s.type, entry.number(s.buffer, at))
+        indices = (s.index,)
+        text = entry.read(s.buffer, indices, tag, s.type, entry.number(s.buffer, indices))
         entry.piece.add(f"{spell(s.type)} {value} = {text};")
 
 
@@ -256,7 +256,7 @@ _THREADS: dict[Mode, Callable[[EntryScope], None]] = {
 
 
 KERNEL_ENTRY = EntryWriter(_note_needs, _write_entry)
-"""One thread an index."""
+"""One thread per index."""
 
 
 # -- sums over threads ------------------------------------------------------------------------
@@ -278,7 +278,7 @@ def _summed_types(entry: EntryScope) -> dict[str, Type]:
 
 
 def _add_sums(entry: EntryScope) -> None:
-    """Writes one add a group for every sum."""
+    """Writes one addition per group for each sum."""
     spell = entry.module.types.spell
     for u in entry.wanted_uniforms():
         entry.piece.add(_added(entry, Role.GRADIENT, u.name, u.name, u.type, "0"))

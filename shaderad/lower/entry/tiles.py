@@ -23,7 +23,7 @@ def note_whole_group(entry: EntryScope, end: str) -> None:
 def write_indices(entry: EntryScope) -> None:
     """Declares the indices of a thread, row-major over ``dim``.
 
-    Divisions are dear: there is one for each axis but the first, and no remainder.
+    Divisions are expensive, so there is one per axis except the first, and no remainder.
     """
     names, rest = entry.kernel.index_names, INDEX
     for name, extent in reversed([*zip(names[1:], _extents(entry), strict=True)]):
@@ -43,9 +43,9 @@ def _extents(entry: EntryScope) -> list[str]:
 
 @contextmanager
 def tile_loop(entry: EntryScope, count: str, *, has_sums: bool) -> Generator[None]:
-    """The loop of a thread over its part of the tile of its group, around what it does.
+    """The loop of a thread over its part of the tile of its group, around the ``with`` block.
 
-    If groups sum inside the loop, all threads make every iteration: threads past the end repeat the
+    If groups sum inside the loop, all threads run every iteration. Threads past the end repeat the
     last index, and neither write nor report.
     """
     piece, module = entry.piece, entry.module
@@ -98,7 +98,7 @@ def _together(entry: EntryScope, first: str, end: str, *, has_sums: bool) -> Gen
 
 @contextmanager
 def _stepping(entry: EntryScope, first: str, end: str, step: str) -> Generator[None]:
-    """A loop by equal steps. Of several axes, only the first indices come from divisions."""
+    """A loop with equal steps. With several axes, divisions compute only the first indices."""
     piece, names = entry.piece, entry.kernel.index_names
     if len(names) < 2:
         piece.open(f"for (uint {INDEX} = {first}; {INDEX} < {end}; {INDEX} += {step})")

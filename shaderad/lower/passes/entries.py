@@ -1,7 +1,7 @@
 """The entry points of reductions and scans around the kernel that computes their elements.
 
 A pass of the library (shaders/reductions.slang, shaders/scans.slang) is generic over a struct that
-tells how elements are computed, combined and stored; the entry point calls the pass.
+defines how elements are computed, combined and stored; the entry point calls the pass.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from shaderad.rules import composing as c
 
 
 def result_name(stem: str, position: int) -> str:
-    """The array of the results that an epilogue makes, by its position."""
+    """The array of the results of the epilogue at `position`."""
     return f"{stem}_{position}" if position else stem
 
 
@@ -63,7 +63,7 @@ def operator_of(op: Reducer | Sequence[Reducer], t: Type) -> Operator:
     if isinstance(op, Sequence):
         assert isinstance(t, Struct)
         return _by_field(
-            [operator_of(one, part) for one, (_, part) in zip(op, t.fields, strict=True)], t
+            [operator_of(part_op, part) for part_op, (_, part) in zip(op, t.fields, strict=True)], t
         )
     if isinstance(op, Function):
         return Operator(op.name, t, op, c.zero(t))
@@ -118,12 +118,12 @@ class PassEntry(ABC):
     is_together: bool = False
     """True if a group works on a chunk together; else each thread takes one."""
     start: str = ""
-    """The array of initial values: one a row, or the prefix of each chunk; empty for none."""
+    """The array of initial values: one per row, or the prefix of each chunk; empty for none."""
     result: str
-    """The array of results: one a row for a reduction, one an element for a scan."""
+    """The array of results: one per row for a reduction, one per element for a scan."""
     epilogues: tuple[Function, ...] = ()
-    """Functions of each result, its index and uniforms by name, whose values are stored in place
-    of it."""
+    """Functions of each result, its index, and uniforms by name; their values are stored in place
+    of the result."""
     own_uniforms: frozenset[str] = frozenset()
     """Uniforms that the entry point reads and elements do not."""
     struct: ClassVar[str]
@@ -141,7 +141,7 @@ class PassEntry(ABC):
 
     @property
     def _after(self) -> Block:
-        """The calls of the epilogues, for what a window accesses."""
+        """The calls of the epilogues, from which the accesses of a window are derived."""
         zero = c.zero(self.operator.state)
         calls = [
             Call(type=f.result, function=f, args=(zero, *self._arguments(f.parameters[1:])))
@@ -185,7 +185,7 @@ class PassEntry(ABC):
     @property
     @abstractmethod
     def reaches(self) -> dict[str, Reach | None]:
-        """The elements that a window accesses of the arrays that the pass adds."""
+        """For each array that the pass adds, the elements that a window accesses."""
 
     @abstractmethod
     def written(self, entry: EntryScope) -> dict[str, Type]:
@@ -287,11 +287,13 @@ class Fold:
         state = self._around.operator.state
         return self.entry.loaded(Role.INPUT, self._around.start, state, number)
 
-    def store_results(self, at: str, value: str, number: str) -> list[str]:
-        """The statements that store at `at` what is made of the result `value` of `number`."""
+    def store_results(self, place: str, value: str, number: str) -> list[str]:
+        """The statements that store at `place` the result `value` of `number`, or its epilogues."""
         stored, epilogues = self._around.stored, self._around.epilogues
         values = [self._after(f, value, number) for f in epilogues] or [value]
-        return [self.store(*array, at, v) for array, v in zip(stored.items(), values, strict=True)]
+        return [
+            self.store(*array, place, v) for array, v in zip(stored.items(), values, strict=True)
+        ]
 
     def _after(self, epilogue: Function, value: str, number: str) -> str:
         """The text of an epilogue of a result."""
@@ -319,12 +321,12 @@ class ReductionEntry(PassEntry):
 
     @property
     def reaches(self) -> dict[str, Reach | None]:
-        # Of several chunks only the totals are stored.
+        # If rows have several chunks, only the totals are stored.
         teams = Reach(sizes.symbol(FIRST_ITEM), sizes.subtract(sizes.symbol(END_ITEM), 1))
         return dict.fromkeys((*self.stored, self.totals, self.start), teams)
 
     def _arguments(self, parameters: Sequence[Parameter]) -> list[Expr]:
-        # The number of a row is no index of an element: an epilogue may read any of its arrays.
+        # The number of a row is no index of elements, so an epilogue may read any element.
         return [c.variable(f"any {p.name}", p.type) for p in parameters]
 
     def written(self, entry: EntryScope) -> dict[str, Type]:

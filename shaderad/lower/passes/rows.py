@@ -29,9 +29,9 @@ from shaderad.lower.passes.entries import (
 )
 
 RESULT = "result"
-"""The array of results: one a row for a reduction, one an element for a scan."""
+"""The array of results: one per row for a reduction, one per element for a scan."""
 INIT = "init"
-"""The array of initial values of a reduction, one a row."""
+"""The array of initial values of a reduction, one per row."""
 TOTALS = "chunk_totals"
 """The total of each chunk."""
 CHUNK_PREFIXES = "chunk_scan"
@@ -89,8 +89,8 @@ def lower_reduce(
             first is the element; others are stored.
         op: The associative operator; if elements are structs, there may be one for each field.
         variant: The variant of all passes.
-        epilogues: Functions of each result, its number and uniforms, by name, which are stored in
-            place of it: see `result_name`.
+        epilogues: Functions of each result, its number, and uniforms by name, whose values are
+            stored in place of the result: see `result_name`.
         reader: A kernel without outputs whose parameters `epilogues` read besides the producer's.
         has_init: True if the reduction of each row starts from `INIT`.
         only: The passes of `reduction_layout` that are lowered; `None` for all.
@@ -235,18 +235,18 @@ def _element_of(producer: Kernel) -> Type:
 
 def _read_totals(operator: Operator) -> Kernel:
     """The kernel whose elements are the chunk totals."""
-    at = (Var(type=INT, name="i"),)
+    indices = (Var(type=INT, name="i"),)
     types = {
         TOTALS: BufferType(Access.IN, operator.state, 1),
         "element": BufferType(Access.OUT, operator.state, 1),
     }
-    load = Load(type=operator.state, buffer=TOTALS, indices=at)
+    load = Load(type=operator.state, buffer=TOTALS, indices=indices)
     return Kernel(
         name=operator.name,
         index_names=("i",),
         parameters=tuple(KernelParameter(name=n, type=bt) for n, bt in types.items()),
         buffers=tuple(Buffer(name=n, path=(n,), type=bt) for n, bt in types.items()),
         uniforms=(),
-        body=(Store(buffer="element", indices=at, value=load),),
+        body=(Store(buffer="element", indices=indices, value=load),),
         local_types={},
     )

@@ -1,8 +1,8 @@
 """The bodies of a reduction or scan -> how a thread iterates over its elements.
 
-shaders/runs.slang has the ways. Unrolled blocks took 0.4 to 0.8 of the time of rolled ones with
-short code on lavapipe, and hold the code of an element ten times and that of a combination 20
-times, which made the driver compile scans of long code 10 to 20 times as long.
+shaders/runs.slang implements the ways. On lavapipe, unrolled blocks of short code took 0.4 to 0.8
+of the time of rolled ones. They hold the code of an element 10 times and that of a combination 20
+times, so the driver took 10 to 20 times as long to compile scans of long code.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _BRANCH = 20
 _UNROLLED_LIMIT = 40
 """Elements and combinations are unrolled up to this cost together; a scan combines each twice."""
 _BLOCK_LIMIT = 24
-"""Functions up to this cost combine in blocks, of which there is more code than of single elements.
-Sums and other built-in operators always do: their rounding errors stay small."""
+"""Functions up to this cost combine in blocks, which take more code than single elements. Sums and
+other built-in operators always do, which keeps their rounding errors small."""
 
 _CHEAP = frozenset({
     ops.ADD, ops.SUB, ops.MUL, ops.NEG, ops.MIN, ops.MAX, ops.ABS, ops.SELECT, ops.NOT, ops.TIMES,
@@ -68,7 +68,7 @@ def runs_of(
 
 
 def _cost(body: Block) -> int:
-    """The cost of code, counted up to where it is long.
+    """The cost of code; counting stops where the code is long.
 
     Shared expressions count at each use, which may be very often.
     """
@@ -92,7 +92,7 @@ def _inlined(body: Block) -> Iterator[Expr | Stmt]:
 
 
 def _own_cost(part: Expr | Stmt) -> int:
-    """The cost of one node, its parts left out."""
+    """The cost of one node without its parts."""
     match part:
         case nodes.Apply():
             return _cost_of_op(part)

@@ -1,4 +1,4 @@
-"""Ranges of floats, by which a conversion to an integer needs no saturation."""
+"""Ranges of floats, which show that a conversion to an integer needs no saturation."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ Range = tuple[float, float]
 
 def fits(e: Expr, t: Type) -> bool:
     """True if every component of `e` is known to be in the range of the integer type `t`."""
-    scalar, found = scalar_of(t), _range(e)
-    if scalar not in _INTEGERS or found is None:
+    scalar, ends = scalar_of(t), _range(e)
+    if scalar not in _INTEGERS or ends is None:
         return False
     low, high = _INTEGERS[scalar]
-    return low <= found[0] and found[1] <= high
+    return low <= ends[0] and ends[1] <= high
 
 
 def _range(e: Expr) -> Range | None:
@@ -47,8 +47,8 @@ def _range(e: Expr) -> Range | None:
         case nodes.Apply(op=ops.MIN, args=(a, b)):
             return _smaller(_range(a), _range(b))
         case nodes.Apply() if e.op in _ROUNDINGS:
-            found = _range(e.args[0])
-            return None if found is None else (_rounded(floor, found[0]), _rounded(ceil, found[1]))
+            ends = _range(e.args[0])
+            return None if ends is None else (_rounded(floor, ends[0]), _rounded(ceil, ends[1]))
         case _:
             return None
 
@@ -61,16 +61,16 @@ def _rounded(rounding: Callable[[float], int], bound: float) -> float:
 
 
 def _larger(a: Range | None, b: Range | None) -> Range | None:
-    known = [x for x in (a, b) if x is not None]
-    if not known:
+    ranges = [x for x in (a, b) if x is not None]
+    if not ranges:
         return None
-    high = max(x[1] for x in known) if len(known) == 2 else inf
-    return max(x[0] for x in known), high
+    high = max(x[1] for x in ranges) if len(ranges) == 2 else inf
+    return max(x[0] for x in ranges), high
 
 
 def _smaller(a: Range | None, b: Range | None) -> Range | None:
-    known = [x for x in (a, b) if x is not None]
-    if not known:
+    ranges = [x for x in (a, b) if x is not None]
+    if not ranges:
         return None
-    low = min(x[0] for x in known) if len(known) == 2 else -inf
-    return low, min(x[1] for x in known)
+    low = min(x[0] for x in ranges) if len(ranges) == 2 else -inf
+    return low, min(x[1] for x in ranges)

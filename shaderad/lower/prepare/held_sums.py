@@ -1,7 +1,7 @@
-"""Which gradients a thread sums for several indices before it adds to memory.
+"""Gradients that a thread sums over several indices before it adds to memory.
 
-Where threads run in turn, each takes many indices, and adjacent ones often add to the same
-elements: see shaders/held_sums.slang.
+On devices that run threads in turn, each thread takes many indices, and adjacent indices often add
+to the same elements: see shaders/held_sums.slang.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from shaderad.rules.nodes import Adjoint
 
 
 def may_hold(variant: Variant) -> bool:
-    """True if it pays on the device that threads hold sums."""
+    """True if held sums make the dispatch faster on the device."""
     return variant.shape.held_additions > 0 and not variant.is_one_group
 
 
@@ -26,10 +26,10 @@ def is_whole(s: AccumulateGradient) -> bool:
 
 
 def held_count(adjoint: Adjoint, buffer: str, most: int) -> int:
-    """How many elements of a gradient a thread holds; 0 for additions that memory gets at once.
+    """The number of elements of a gradient that a thread holds; 0 if it adds to memory at once.
 
-    Those of an index, and one more: whatever way the next index goes, what it does not add to any
-    more goes to memory before what it still adds to.
+    The elements of one index, and one more. In whichever direction the next index lies, elements
+    that it no longer adds to then go to memory before those that it still adds to.
     """
 
     def added(node: Expr | Stmt) -> int:

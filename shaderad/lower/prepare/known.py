@@ -18,7 +18,7 @@ from shaderad.ir.types import is_float
 from shaderad.ir.walk import all_expressions, children, statements
 
 _CARRIERS = (nodes.Cast, nodes.Splat, nodes.Field, nodes.Swizzle, nodes.Element, AlreadyRead)
-"""Expressions that are folded as their `value` is."""
+"""Expressions that are folded like their `value`."""
 _DIVISIONS = frozenset({ops.DIV, ops.FLOOR_DIV, ops.MOD, ops.FMOD})
 
 

@@ -1,7 +1,7 @@
 """Checks for kernels that cannot be lowered or differentiated, before any Slang is written.
 
-Compilers of drivers give blocks a stack of fixed size, and some do not check it: lavapipe ends the
-process beyond 80 (LP_MAX_TGSI_NESTING).
+Driver compilers keep nested blocks on a stack of fixed size, and some do not check for overflow:
+lavapipe ends the process beyond 80 blocks (LP_MAX_TGSI_NESTING).
 """
 
 from __future__ import annotations
@@ -105,9 +105,9 @@ def check_depth(body: tuple[nodes.Stmt, ...], span: Span | None) -> None:
     Raises:
         LanguageError: SR0288.
     """
-    depth, at = _Depths().of(body)
+    depth, innermost = _Depths().of(body)
     if depth > DEPTH_LIMIT:
-        raise error("SR0288", at or span, depth=depth, limit=DEPTH_LIMIT)
+        raise error("SR0288", innermost or span, depth=depth, limit=DEPTH_LIMIT)
 
 
 class _Depths:

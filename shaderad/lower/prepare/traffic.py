@@ -39,9 +39,9 @@ def traffic_of(
     """The traffic of a primal or backward dispatch of `kernel`; `None` for other modes.
 
     Args:
-        kernel: What is dispatched.
-        mode: How.
-        variant: For which device.
+        kernel: The kernel.
+        mode: The mode of the dispatch.
+        variant: The properties of the dispatch and its device.
         unread: The inputs of which the dispatch reads no element.
     """
     resolved = resolve_outputs(kernel, variant.launch_shaped)

@@ -61,7 +61,7 @@ class _WordAddress:
 
     @property
     def shares_words(self) -> bool:
-        """True if the part is halves of which two lie in a word."""
+        """True if the part is halves, two of which share a word."""
         return self._unit == 4 and word_bytes(self._type) == 2
 
     def _enter(self, step: nodes.Step) -> None:

@@ -89,7 +89,7 @@ class Arrays:
         self._written_in_parts = {
             s.buffer for s in statements(module.kernel.body) if isinstance(s, Store) and s.path
         }
-        """The arrays that have elements of which the body of the kernel writes parts."""
+        """The arrays with elements that the body of the kernel writes in parts."""
         self._needs: dict[tuple[Role, str], _BoundArray] = {}
         self._place: dict[tuple[Role, str], tuple[str, str]] = {}
         """Buffer name and offset prefix (``x_offset + `` or nothing) of each array."""
@@ -100,7 +100,7 @@ class Arrays:
         self.print_words = ""
         """The name of the print buffer."""
         self._read: set[str] = set()
-        """The arrays among the inputs of which elements are read; others have an extent alone."""
+        """The inputs whose elements are read; only the extents of the others are used."""
         self.checked: set[str] = set()
         """The arrays whose tags report indices out of range."""
         self.stored_gradients: set[str] = set()
@@ -110,7 +110,7 @@ class Arrays:
         self._filtered_names: set[str] = set()
         """The resources that are read through samplers."""
         self.reaches: dict[str, Reach | None] = {}
-        """By array of a windowed module: the elements that a window accesses."""
+        """For each array of a windowed module, the elements that a window accesses."""
 
     # -- requests of functions ------------------------------------------------------------------
 
@@ -225,8 +225,8 @@ class Arrays:
     def wide_words(self, role: Role, name: str) -> str:
         """The text of the vector of words that contains the one at `offset`."""
         buffer, start = self._place[role, name]
-        at = f"({start}offset)" if start else "offset"
-        return f"{buffer}[{at} / {self.width(role, name)}]"
+        offset = f"({start}offset)" if start else "offset"
+        return f"{buffer}[{offset} / {self.width(role, name)}]"
 
     # -- writes of words ------------------------------------------------------------------------
 
@@ -264,7 +264,8 @@ class Arrays:
     def note_tags(self, is_summed: dict[str, bool]) -> None:
         """Binds the arrays of all requested tags.
 
-        `is_summed`: by wanted input, True if several threads add to one element of its gradient.
+        `is_summed` is True for each wanted input if several threads add to one element of its
+        gradient.
         """
         for b in self.tagged():
             if b.access is Access.IN:
@@ -388,7 +389,7 @@ class Arrays:
         ]
         names += ["report"] if self.uses_report else []
         names += ["print"] if self.uses_print else []
-        # The primal alone is no matter of derivatives; its decoder binds one array.
+        # The primal involves no derivatives, and its decoder binds one array.
         code = "SR0507" if module.mode is Mode.PRIMAL else "SR0417"
         return error(code, module.kernel.span, kernel=primal_name(module.kernel),
                      mode=module.mode.value, count=len(names), host=module.variant.host,

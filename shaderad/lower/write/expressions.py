@@ -269,7 +269,7 @@ class ExpressionWriter:
         return self.in_team(f"teamLane({e.size})")
 
     def in_team(self, text: str) -> str:
-        """Notes that threads read what others hold."""
+        """Notes that threads read values that other threads hold."""
         self.module.features.add("subgroups")
         return text
 

@@ -90,7 +90,7 @@ def _mentions(s: nodes.Stmt) -> set[str]:
 
 
 def _names_inside_one_block(s: nodes.Stmt) -> set[str]:
-    """The names all whose uses in `s` are inside one of its blocks."""
+    """The names whose uses in `s` are all inside one of its blocks."""
     if not isinstance(s, nodes.If | nodes.For | nodes.While):
         return set()
     names, *others = [set[str]().union(*map(_mentions, block)) for block in blocks(s)]

@@ -184,13 +184,13 @@ class Module:
     def holds_parameters(self) -> bool:
         """True if threads copy the constant buffer before their loops.
 
-        Where threads run in turn, most are loops over indices, and a word of a buffer would be
-        read again after each store.
+        On devices that run threads in turn, most threads loop over indices, and would read a word
+        of a buffer again after each store.
         """
         return not self.variant.shape.is_parallel
 
     def has_cotangent(self, written: str) -> bool:
-        """False for an array that the kernel writes and that has no cotangent, nor its tangent."""
+        """False for a written array if neither it nor its tangent has a cotangent."""
         absent = self.variant.absent
         if written not in absent:
             return True
@@ -222,12 +222,12 @@ class Module:
 
     @property
     def sums_in_groups(self) -> bool:
-        """True if groups do, at barriers that all threads must reach."""
+        """True if groups sum them, at barriers that all threads must reach."""
         return bool(self.uniform_additions) and not self.variant.adds_in_waves
 
     @property
     def goes_past_end(self) -> bool:
-        """True if threads past the end of the launch run along, since all meet at barriers."""
+        """True if threads past the end of the launch run too, because all meet at barriers."""
         return self.sums_in_groups or self.has_barriers
 
     @cached_property

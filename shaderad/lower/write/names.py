@@ -18,7 +18,7 @@ from shaderad.ir.walk import stem_of
 from shaderad.lower.bindings import ROLES
 
 _LENGTH_LIMIT = 80
-"""Maximum letters of an identifier: compilers die of long mangled names."""
+"""Maximum length of an identifier, because compilers crash on long mangled names."""
 _END_LENGTH = 20
 """Letters that an abbreviated identifier keeps of its end."""
 

@@ -1,7 +1,7 @@
-"""IR statements -> Slang text, with the user's names and order, one statement a line.
+"""IR statements -> Slang text, with the user's names and order, one statement per line.
 
-Indices of parts of locals that are known at run time only are checked. A loop runs at most as many
-iterations as its limit, and reports the need of more.
+Indices into locals are checked if they are known only at run time. A loop runs at most as many
+iterations as its limit, and reports if it needs more.
 """
 
 from __future__ import annotations
@@ -146,10 +146,10 @@ def _trips(writer: BodyWriter, s: nodes.For, counted: str) -> tuple[str, int | N
 
 
 def _hidden(writer: BodyWriter, s: nodes.For, number: str) -> str:
-    """The bound of `s`, which a compiler that must not unroll the loop cannot fold.
+    """The bound of `s`; if the loop must not be unrolled, compilers cannot fold its bound.
 
     `[loop]` is not enough: naga drops attributes, and Mesa infers counts from the sizes of arrays.
-    Not all drivers move what a condition computes out of the loop: it is a local.
+    Not all drivers hoist the bound out of the condition, so it is a local.
     """
     if may_unroll(s):
         return number
@@ -260,5 +260,5 @@ WRITERS: dict[type[nodes.Stmt], Callable[..., None]] = {
     ReverseFor: _reverse,
     nodes.While: _while,
 }
-# Jumps and derivatives inside kernels were made other statements before.
+# Earlier passes replaced jumps and derivatives inside kernels by other statements.
 check_rows(WRITERS, nodes.STATEMENTS, but=(nodes.BackwardDiff, nodes.Break, nodes.Continue))

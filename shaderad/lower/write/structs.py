@@ -112,7 +112,7 @@ def _parts(module: Module, t: Struct) -> Iterator[tuple[str, Type, int]]:
 
 
 def _shares_words(t: Type, unit: int) -> bool:
-    """True if `t` is halves of which two lie in a word of `unit` bytes."""
+    """True if `t` is halves, two of which share a word of `unit` bytes."""
     return unit == 4 and word_bytes(t) == 2
 
 
@@ -189,44 +189,44 @@ class _Loaded:
             load = f"Buffer.{function}{self._width}(offset + {k * self._width})"
             yield f"{scalar}{self._width} words_{k} = {load};"
 
-    def assignments(self, place: str, t: Type, at: int) -> Iterator[str]:
-        """The statements that assign the value `at` bytes into the element to `place`."""
+    def assignments(self, place: str, t: Type, offset: int) -> Iterator[str]:
+        """The statements that assign the value `offset` bytes into the element to `place`."""
         if isinstance(t, Struct):
             align = word_bytes(t)
             for name, field in t.fields:
-                yield from self.assignments(f"{place}.{self._module.field(t, name)}", field, at)
-                at += -(-byte_count(field) // align) * align
+                yield from self.assignments(f"{place}.{self._module.field(t, name)}", field, offset)
+                offset += -(-byte_count(field) // align) * align
         elif isinstance(t, LocalArray):
             for k in range(t.count):
                 step = k * byte_count(t.element)
-                yield from self.assignments(f"{place}[{k}]", t.element, at + step)
+                yield from self.assignments(f"{place}[{k}]", t.element, offset + step)
         elif isinstance(t, Pointer):
-            yield from self.assignments(f"{place}.base", UINT, at)
-            yield from self.assignments(f"{place}.count", UINT, at + 4)
+            yield from self.assignments(f"{place}.base", UINT, offset)
+            yield from self.assignments(f"{place}.count", UINT, offset + 4)
         else:
-            yield f"{place} = {self._value(t, at)};"
+            yield f"{place} = {self._value(t, offset)};"
 
-    def _value(self, t: Type, at: int) -> str:
+    def _value(self, t: Type, offset: int) -> str:
         if isinstance(t, Matrix):
             row = Vector(t.element, t.column_count)
-            rows = (self._value(row, at + k * byte_count(row)) for k in range(t.row_count))
+            rows = (self._value(row, offset + k * byte_count(row)) for k in range(t.row_count))
             return f"{self._module.types.spell(t)}({', '.join(rows)})"
         if isinstance(t, Vector):
-            first, part = divmod(at // self._unit, self._width)
+            first, part = divmod(offset // self._unit, self._width)
             if byte_count(t.element) == self._unit and part + t.count <= self._width:
                 return _of_words(t.element, f"words_{first}.{'xyzw'[part : part + t.count]}")
             size = byte_count(t.element)
-            parts = (self._value(t.element, at + k * size) for k in range(t.count))
+            parts = (self._value(t.element, offset + k * size) for k in range(t.count))
             return f"{self._module.types.spell(t)}({', '.join(parts)})"
         assert isinstance(t, Scalar)
         if t.kind is Kind.DOUBLE:
-            return f"doubleOf({self._word(at)}, {self._word(at + 4)})"
+            return f"doubleOf({self._word(offset)}, {self._word(offset + 4)})"
         if t.kind is Kind.HALF and self._unit == 4:
-            return f"{'highHalf' if at % 4 else 'lowHalf'}({self._word(at)})"
-        return _of_words(t, self._word(at))
+            return f"{'highHalf' if offset % 4 else 'lowHalf'}({self._word(offset)})"
+        return _of_words(t, self._word(offset))
 
-    def _word(self, at: int) -> str:
-        block, part = divmod(at // self._unit, self._width)
+    def _word(self, offset: int) -> str:
+        block, part = divmod(offset // self._unit, self._width)
         return f"words_{block}.{'xyzw'[part]}"
 
 

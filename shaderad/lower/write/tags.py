@@ -2,7 +2,7 @@
 
 Each array has one tag, with the functions of the module's mode: a primal tag writes, a backward
 tag reads cotangents and adds to gradients. Entry points have tags of their own, for arrays that
-they read, write or add to at one index a thread.
+they read, write or add to at one index per thread.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Tags:
     # -- tags of functions ----------------------------------------------------------------------
 
     def write(self) -> Piece:
-        """The report and print tags, and one tag type an array."""
+        """The report and print tags, and one tag type per array."""
         piece = Piece()
         if self._arrays.uses_report:
             self._write_report(piece)
@@ -342,7 +342,7 @@ class Tags:
         return self._entry_tag(role, name, "IAddable", lines(role, name))
 
     def _double_adder_lines(self, role: Role, name: str) -> list[str]:
-        """Adds without atomics, as dispatches that sum doubles have one group."""
+        """Adds without atomics, because dispatches that sum doubles have one group."""
         low = self._arrays.words(role, name)
         high = self._arrays.words(role, name, "offset + 1")
         return [

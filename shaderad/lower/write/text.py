@@ -73,7 +73,7 @@ class Piece:
         self._depth -= 1
 
     def call(self, head: str, arguments: Sequence[str]) -> None:
-        """Adds ``head(arguments);``, with one argument a line if one line would be too long."""
+        """Adds ``head(arguments);``, with one argument per line if one line would be too long."""
         line = f"{head}({', '.join(arguments)});"
         if 4 * self._depth + len(line) <= LINE_LENGTH:
             self.add(line)

@@ -1,9 +1,9 @@
-"""Derivatives of convolutions, which are convolutions; and one as a sum of products.
+"""Derivatives of convolutions, which are convolutions again, and a convolution as a sum.
 
-A convolution sums products of a row of `x`, of `w` and, in its pullback, of the cotangent whose
-positions agree along each spatial axis,
+A convolution and its cotangents sum products of two of `x[t]`, `w[k]` and `y_bar[p]`. Their
+positions satisfy, along each spatial axis,
     spacing t = stride p + dilation k - padding.
-Solved for p or for k instead of t, the equation keeps its form: no cotangent is scattered.
+The equation keeps its form if it is solved for p or k instead of t, so no cotangent is scattered.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _scaled(numbers: Sequence[int], factors: Sequence[int]) -> tuple[int, ...]:
 
 
 def _swapped(x: Value) -> Value:
-    """`x` with its second and third axis in the other's place."""
+    """`x` with its second and third axes swapped."""
     return b.transpose(x, [0, 2, 1, *range(3, len(x.shape))])
 
 
@@ -77,9 +77,9 @@ def _swapped(x: Value) -> Value:
 
 
 def as_sum(node: Convolution) -> Value:
-    """The convolution as a sum over its last axis, of products that are stored nowhere."""
+    """The convolution as a sum of products over the last axis; the products are not stored."""
     x, w = node.operands
-    # An axis of one group would stand between the sum and what follows it by element.
+    # An axis for a single group would separate the sum from the elementwise nodes after it.
     groups = () if x.shape[0] == 1 else x.shape[:1]
     channels, kernel = x.shape[2], w.shape[3:]
     rows = (*groups, x.shape[1], w.shape[1], *node.extents)
@@ -99,11 +99,11 @@ def as_sum(node: Convolution) -> Value:
 
 
 def _windows(node: Convolution) -> Value:
-    """``x[g, b, c, t...]`` with axes g, b, p..., c, k...; it is 0 where there is no t."""
+    """``x[g, b, c, t...]`` with axes g, b, p..., c, k...; 0 where t is out of range."""
     x, w = node.operands
     rank = len(node.extents)
-    at = [_position(node, (*node.extents, *w.shape[3:]), axis) for axis in range(rank)]
-    read = gather(b.transpose(x, [*range(3, 3 + rank), 0, 1, 2]), *at)
+    positions = [_position(node, (*node.extents, *w.shape[3:]), axis) for axis in range(rank)]
+    read = gather(b.transpose(x, [*range(3, 3 + rank), 0, 1, 2]), *positions)
     # Its axes are p..., k..., g, b, c.
     group, batch, channel = range(2 * rank, 2 * rank + 3)
     return b.transpose(read, [group, batch, *range(rank), channel, *range(rank, 2 * rank)])

@@ -1,6 +1,6 @@
 """Sums and products of halves -> those of floats, rounded once.
 
-Halves have 11 bits: a sum of ones in halves ends at 2048.
+Halves have 11 significant bits, so a sum of ones in halves stops at 2048.
 """
 
 from __future__ import annotations

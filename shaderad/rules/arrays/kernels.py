@@ -1,6 +1,6 @@
 """Derivatives of kernel calls, by the backward and forward entry points of the kernel.
 
-A derivative of such a derivative is one of the pushed kernel (`rules/pushing`),
+A second derivative is a first derivative of the pushed kernel (`rules/pushing`),
 ``push(f)(x, x_dot) = (y, J x_dot)``, and so on for higher orders.
 """
 

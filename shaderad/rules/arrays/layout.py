@@ -51,7 +51,7 @@ def pull_elementwise(
     *,
     may_be_discarded: bool = False,
 ) -> Derivatives:
-    """If a `where` may discard the result, 0 times infinity is 0."""
+    """The cotangents of operands. If a `where` may discard the result, 0 times infinity is 0."""
     (bar,) = bars
     assert bar is not None
     names = [operand_name(k) for k, is_wanted in enumerate(wanted) if is_wanted]
@@ -122,7 +122,8 @@ def _linear(
 def _sum_of_repeated(node: arrays.Broadcast, bar: Value) -> Value:
     (x,) = node.operands
     axis_of = dict(zip(node.axes, x.shape, strict=True))
-    # Only an extent of the number 1 is repeated: other extents that differ are equal in this call.
+    # Only an extent that is the number 1 is repeated. Symbolic extents that differ are equal in
+    # this call.
     repeated = [k for k in range(len(node.shape)) if axis_of.get(k, 1) == 1 != node.shape[k]]
     return b.reshape(b.sum_over(bar, repeated), x.shape)
 
@@ -146,12 +147,12 @@ def _strided(
 
 
 def gather(x: Value, *index: Value, is_inside: bool = False) -> Value:
-    """Reads without reporting: the primal reported indices out of range."""
+    """A gather that reports nothing, because the primal has reported indices out of range."""
     return arrays.Gather(operands=(x, *index), is_reported=False, is_inside=is_inside).result
 
 
 def sum_of(a: Value, b_: Value) -> Value:
-    """``a + b_``; sums by index array are chained, so that plans can join them."""
+    """``a + b_``; scatter-adds are chained, so that plans can join them."""
     for scattered, other in ((b_, a), (a, b_)):
         node = scattered.producer
         if isinstance(node, arrays.ScatterAdd) and b.is_zero(node.operands[0]):

@@ -3,12 +3,12 @@
     forward    c[k+1], y[k] = body(k, c[k], z, x[k])             saves c[0], c[1], ...
     backward   c_bar[k], z_bar, x_bar[k] += pull(body at k, c[k])(c_bar[k+1], y_bar[k])
 
-The derivative of a loop is a loop, so it has derivatives itself. A loop with square-root
-checkpoints is first written as a loop over segments, which reverse mode recomputes: with
-m = sqrt(count), a loop over count // m segments, each a loop of m iterations, and a loop over the
-remaining count - m (count // m) iterations. All of them save their carries: the outer loop those
-between segments; the inner loop those of its segment, while the segment runs backward. There are no
-segments where all carries take up little memory: this may be known only when sizes are.
+The derivative of a loop is a loop, so it can be differentiated again. A loop with square-root
+checkpoints is first split into segments, which reverse mode recomputes. With m = sqrt(count), an
+outer loop runs count // m segments of m iterations each, and one more loop runs the remaining
+iterations. The outer loop saves the carries between segments. The inner loop saves the carries of
+its segment while the segment runs backward. A loop whose carries take up little memory is not
+split; this may be decided only once sizes are known.
 """
 
 from __future__ import annotations
@@ -82,28 +82,28 @@ def is_given(derivative: Value | None) -> bool:
 
 
 def pulled_to_fixed_point(
-    node: Loop | arrays.WhileLoop, given: Sequence[bool], flags: Sequence[bool], walks: Walks
+    node: Loop | arrays.WhileLoop, result_flags: Sequence[bool], flags: Sequence[bool], walks: Walks
 ) -> tuple[Derivatives, Derivatives]:
-    """Cotangents of the outputs of the body, as new inputs, and those of its inputs in `flags`.
+    """New inputs for cotangents of the body's outputs, and cotangents of its flagged inputs.
 
-    A carry without a cotangent after the loop may get one in an iteration. The others have none in
-    any, and nothing is computed for them: a zero in their place would meet infinite partials.
-    Where a carry has one in some iterations only, zeros in the others are zeros of unused values.
+    A carry without a cotangent after the loop may get one in an iteration. A carry that never gets
+    one is left out, because infinite partials would turn a zero cotangent into NaN. If a carry has
+    a cotangent in some iterations only, its zeros in the others count as those of an unused value.
 
     Args:
         node: The loop.
-        given: Flags of the results that have a cotangent after the loop.
+        result_flags: Flags of the results that have a cotangent after the loop.
         flags: Flags of the inputs of the body whose cotangents are wanted.
         walks: The derivatives of graphs.
     """
     offset, count = 1 if isinstance(node, Loop) else 0, node.carry_count
-    carries, unused = tuple(given[:count]), list[Value]()
+    carries, unused = tuple(result_flags[:count]), list[Value]()
     while True:
-        bars = flagged_inputs(node.body.outputs, (*carries, *given[count:]))
+        bars = flagged_inputs(node.body.outputs, (*carries, *result_flags[count:]))
         pulled = walks.pull(node.body, bars, flags, unused)
         is_pulled = [*map(is_given, pulled[offset:][:count])]
         reached = tuple(a or b for a, b in zip(carries, is_pulled, strict=True))
-        flagged = zip(node.body.outputs, reached, given, is_pulled, strict=False)
+        flagged = zip(node.body.outputs, reached, result_flags, is_pulled, strict=False)
         may_be_unused = [v for v, is_ever, at_end, then in flagged if is_ever > (at_end and then)]
         if reached == carries and may_be_unused == unused:
             return bars, pulled
@@ -171,14 +171,16 @@ def linearise_loop(node: Loop, wanted: Sequence[bool], walks: Walks) -> tuple[Lo
     operand_of |= zip(saved, saving.results[len(node.results) :], strict=True)
 
     def pullback(bars: Derivatives) -> Derivatives:
-        given = tuple(a and bar is not None for a, bar in zip(active, bars, strict=False))
-        body = of_all if given == active else _backward_body(node, flags, given, walks)
+        result_flags = tuple(a and bar is not None for a, bar in zip(active, bars, strict=False))
+        body = (
+            of_all if result_flags == active else _backward_body(node, flags, result_flags, walks)
+        )
         carry_bars = wanted_or_zeros(bars, node.results, body.has_bar.carries)
         start = [*carry_bars, *(b.zeros(total.type) for total in body.sums)]
         read = body.read
         constants = [operand_of[v] for v in read.constants]
         xs = [operand_of[v] for v in (*read.carries, *read.xs)]
-        y_bars = kept(selected(bars[count : len(active)], given[count:]))
+        y_bars = kept(selected(bars[count : len(active)], result_flags[count:]))
         backward = Loop(
             operands=(*start, *constants, *xs, *y_bars),
             body=body.graph,
@@ -190,16 +192,16 @@ def linearise_loop(node: Loop, wanted: Sequence[bool], walks: Walks) -> tuple[Lo
             span=node.span,
         )
         results = iter(backward.results)
-        found = [next(results) for _ in carry_bars]
+        operand_bars = [next(results) for _ in carry_bars]
         sums = iter([next(results) for _ in body.sums])
         xs_bar = [next(results) for has_bar in body.has_bar.xs if has_bar]
         rows = dict(zip(body.factors, results, strict=True))
-        found += [
+        operand_bars += [
             total(value, rows, node.count) if keeps_rows else converted(next(sums), value.element)
             for value, keeps_rows in body.addends
         ]
         has_bar = body.has_bar
-        return spread([*found, *xs_bar], (*has_bar.carries, *has_bar.constants, *has_bar.xs))
+        return spread([*operand_bars, *xs_bar], (*has_bar.carries, *has_bar.constants, *has_bar.xs))
 
     return saving, pullback
 
@@ -220,20 +222,20 @@ class _BackwardBody:
     sums: Sequence[Value]
     """The inputs that are summed cotangents of constants."""
     addends: Sequence[tuple[Value, bool]]
-    """For each constant that gets a cotangent: what one iteration adds, and whether its factors are
-    kept as rows, which are summed after the loop."""
+    """For each constant that gets a cotangent: the addend of one iteration, and True if its factors
+    are kept as rows and summed after the loop."""
     factors: Sequence[Value]
     """All factors of addends, each once."""
 
 
 def _backward_body(
-    node: Loop, flags: Sequence[bool], given: Sequence[bool], walks: Walks
+    node: Loop, flags: Sequence[bool], result_flags: Sequence[bool], walks: Walks
 ) -> _BackwardBody:
-    """One backward iteration for cotangents of the results `given`."""
+    """One backward iteration, for cotangents of the results in `result_flags`."""
     count = node.carry_count
     k, *inputs = node.body.inputs
     parts = parts_of(inputs, node)
-    bars, by_input = pulled_to_fixed_point(node, given, [False, *flags], walks)
+    bars, by_input = pulled_to_fixed_point(node, result_flags, [False, *flags], walks)
     pulled, carries = parts_of(by_input[1:], node), tuple(map(is_given, bars[:count]))
     factors_of = {v: factors(v) for v in kept(pulled.constants)}
     inside = [v for v in kept(pulled.constants) if not factors_of[v]]
@@ -272,7 +274,7 @@ def segmented_share(saved: Sequence[Value]) -> Size:
 def in_segments(node: Loop, share: Size) -> tuple[Value, ...]:
     """The results of `node`, computed by loops that save all their carries.
 
-    `share`: 1 if iterations form segments, 0 if none does.
+    `share` is 1 to split the iterations into segments, or 0 to keep them in one loop.
     """
     length = sizes.square_root(node.count)
     segment_count = sizes.multiply(share, sizes.floor_divide(node.count, length))

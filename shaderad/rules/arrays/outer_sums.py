@@ -2,8 +2,9 @@
 
     z_bar = sum over k of c[k]          c[k] = x[k] * g[k], both repeated along axes of z
 
-A loop that carries the sum reads and writes all of it in each iteration. Where c is elementwise in
-values of fewer axes, these are kept as rows, whose products one contraction adds after the loop.
+A loop that carries the sum reads and writes all of it in each iteration. If c is elementwise in
+values with fewer axes, the loop keeps these values as rows, and one contraction after the loop sums
+their products.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from shaderad.rules.arrays import building as b
 
 
 def factors(addend: Value) -> tuple[Value, ...]:
-    """The values of fewer axes in which `addend` is elementwise; empty if there are none such."""
+    """The values with fewer axes from which `addend` is computed elementwise, if there are any."""
     leaves: dict[Value, None] = {}
     pending = [addend]
     while pending:
@@ -50,16 +51,16 @@ def _axis_count(v: Value) -> int:
 
 
 def total(addend: Value, row_by_factor: Mapping[Value, Value], count: Size) -> Value:
-    """The sum of `addend` over `count` iterations, whose factors are rows of arrays."""
+    """The sum of `addend` over `count` iterations, computed from the rows of its factors."""
     return b.sum_over(_rows(addend, dict(row_by_factor), count), [0])
 
 
-def _rows(v: Value, known: dict[Value, Value], count: Size) -> Value:
-    """`v` of all iterations, which come first."""
-    if v not in known:
+def _rows(v: Value, rows_by_value: dict[Value, Value], count: Size) -> Value:
+    """`v` for all iterations, which are its first axis."""
+    if v not in rows_by_value:
         node, shape = v.producer, (count, *v.shape)
         assert node is not None
-        operands = tuple(_rows(x, known, count) for x in node.operands)
+        operands = tuple(_rows(x, rows_by_value, count) for x in node.operands)
         match node:
             case arrays.Elementwise() | arrays.Reshape():
                 new = replace(node, operands=operands, shape=shape)
@@ -69,10 +70,10 @@ def _rows(v: Value, known: dict[Value, Value], count: Size) -> Value:
                 new = replace(node, operands=operands, permutation=_behind(node.permutation))
             case _:
                 raise AssertionError(node)
-        known[v] = new.result
-    return known[v]
+        rows_by_value[v] = new.result
+    return rows_by_value[v]
 
 
 def _behind(axes: Sequence[int]) -> tuple[int, ...]:
-    """The first axis, then `axes`, which it moves by one."""
+    """Axis 0, then `axes` shifted by one, because a new axis comes first."""
     return (0, *(axis + 1 for axis in axes))

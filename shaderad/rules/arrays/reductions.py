@@ -64,15 +64,15 @@ def _lifted(op: Reducer, t: Struct) -> Function:
     value = b.combined(op, c.variable("a", element), c.variable("b", element))
     names = {"a": c.variable("a_dot", element), "b": c.variable("b_dot", element)}
     tangent = expressions.push(value, cast("dict[str, Expr | None]", names))
-    at = {"a": c.field(left, "value"), "b": c.field(right, "value")}
+    primals = {"a": c.field(left, "value"), "b": c.field(right, "value")}
     dots = {"a_dot": c.field(left, "tangent"), "b_dot": c.field(right, "tangent")}
-    parts = [expressions.substitute(value, at)]
+    parts = [expressions.substitute(value, primals)]
     if "low" in t.type_by_field:
         a_low, b_low = c.field(left, "low"), c.field(right, "low")
-        parts.append(scan_operators.product_error(at["a"], a_low, at["b"], b_low))
+        parts.append(scan_operators.product_error(primals["a"], a_low, primals["b"], b_low))
         rounded = scan_operators.rounded
-        at = {"a": rounded(at["a"], a_low), "b": rounded(at["b"], b_low)}
-    parts.append(expressions.substitute(tangent or c.zero(element), at | dots))
+        primals = {"a": rounded(primals["a"], a_low), "b": rounded(primals["b"], b_low)}
+    parts.append(expressions.substitute(tangent or c.zero(element), primals | dots))
     return operator(f"{op.name}_with_tangents", left, right, c.construct(t, parts))
 
 
@@ -102,7 +102,7 @@ def pull_reduce(node: arrays.Reduce, bars: Derivatives, _: Sequence[bool]) -> De
 
 
 def without_unused(node: arrays.Reduce, pulled: Derivatives, bars: Derivatives) -> Derivatives:
-    """`pulled`, the cotangents of operands, with 0 for NaN where that of the result is 0."""
+    """`pulled`, the cotangents of operands, with 0 for NaN where the result's cotangent is 0."""
     x_bar, (bar,) = pulled[0], bars
     if x_bar is None or bar is None or node.op == ops.ADD:
         return pulled
@@ -151,8 +151,8 @@ def _component(x: Value, position: int) -> Value:
 
 # y = l[i] op x[i] op r[i]      l[i] = x[0] op ... op x[i-1],  r[i] = x[i+1] op ... op x[n-1]
 # x_bar[i] = pull((l op x) op r by x)(y_bar)
-# At the ends of a row, the missing neighbour of an op is its neutral element; a function is not
-# applied.
+# At the ends of a row, an op takes its neutral element for the missing neighbour, and a function is
+# not applied.
 
 
 def _pull_by_neighbours(op: Reducer, x: Value, bar: Value) -> Value:

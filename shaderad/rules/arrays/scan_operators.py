@@ -1,10 +1,10 @@
-"""Operators on structs, which carry through a scan or reduction more than a value.
+"""Operators on structs, with which a scan or reduction carries more than a value.
 
     affine maps   (A1, b1) then (A2, b2)     =  (A1 A2, b1 A2 + b2)
     products      (a, a_low) (b, b_low)      =  (a b, error(a b) + a b_low + a_low b)
     segments      (f, a) op' (g, b)          =  (f or g, b if g else a op b)
 
-Each is associative, the last one if op is.
+Each is associative; the last one only if op is.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ def rounded_to_finite(value: Expr, low: Expr) -> Expr:
 
 
 # -- affine maps r -> r A + b, which carry cotangents through a recurrence ------------------------
-# For an op by component, A is diagonal and stored by component. For a function, A is a number, a
-# matrix or a local array, if elements hold 1, up to 4, or more floats.
+# For an op by component, A is diagonal and stored by component. For a function, A is a number if
+# elements hold 1 float, a matrix if they hold up to 4, and else a local array.
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ class AffineMaps:
 
     @property
     def _is_compensated(self) -> bool:
-        """True if products of factors are carried in two floats (products.py)."""
+        """True if products of factors are carried in two floats."""
         is_number = self.is_by_component or isinstance(self.factor.type, Scalar)
         return is_number and needs_compensation(ops.MUL, self.factor.type)
 
@@ -253,20 +253,20 @@ def _loop(variable: nodes.Var, count: Expr, body: tuple[nodes.Stmt, ...]) -> nod
 
 
 def fold_by_bin(
-    op: Reducer, init: Value, rows: Value, at: Value, span: Span = nodes.NO_SPAN
+    op: Reducer, init: Value, rows: Value, bin_of_row: Value, span: Span = nodes.NO_SPAN
 ) -> Value:
-    """``result[k] = init[k] op rows[j] op ...`` over all j with ``at[j] == k``, in row order.
+    """``result[k] = init[k] op rows[j] op ...``, in row order, over all j of the bin k.
 
     Args:
         op: Associative.
         init: The result of a bin without rows.
         rows: Elements, or rows with the shape of a row of `init`.
-        at: The bin of each row; rows whose bin is out of range are ignored.
+        bin_of_row: The bin of each row; rows whose bin is out of range are ignored.
         span: The Python line.
     """
     count = init.shape[0]
-    order = arrays.ArgSort(operands=(_sort_keys(at, count),), span=span).result
-    bins = arrays.Gather(operands=(at, order), is_reported=False).result
+    order = arrays.ArgSort(operands=(_sort_keys(bin_of_row, count),), span=span).result
+    bins = arrays.Gather(operands=(bin_of_row, order), is_reported=False).result
     sorted_rows = arrays.Gather(operands=(rows, order), is_reported=False).result
     starts = b.applied(ops.NE, bins, b.shift_right(bins, c.whole(-1)))
     rank = len(sorted_rows.shape)
@@ -286,15 +286,15 @@ def fold_by_bin(
     return b.elementwise(result, value_by_name, init.shape)
 
 
-def _sort_keys(at: Value, count: sizes.Size) -> Value:
+def _sort_keys(bin_of_row: Value, count: sizes.Size) -> Value:
     """The bins, with `count` in place of those out of range."""
-    bound = b.broadcast(arrays.SizeOf(operands=(), size=count).result, at.shape, [])
+    bound = b.broadcast(arrays.SizeOf(operands=(), size=count).result, bin_of_row.shape, [])
     is_inside = b.applied(
         ops.BIT_AND,
-        b.applied(ops.GE, at, b.full(at.shape, c.whole(0))),
-        b.applied(ops.LT, at, bound),
+        b.applied(ops.GE, bin_of_row, b.full(bin_of_row.shape, c.whole(0))),
+        b.applied(ops.LT, bin_of_row, bound),
     )
-    return b.where(is_inside, at, bound)
+    return b.where(is_inside, bin_of_row, bound)
 
 
 def combined(op: Reducer, left: Expr, right: Expr) -> Expr:

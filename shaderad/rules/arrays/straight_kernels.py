@@ -1,8 +1,8 @@
 """Calls of kernels without branches and loops -> elementwise nodes.
 
-``out[i, j] = x[i, (j + 1) % n] + w[k[i]]`` is elementwise in a roll of `x` and in a gather of `w`:
-what graphs do with nodes (fusion, loops in one kernel, gathers in reverse instead of atomic adds),
-they then do with the kernel. Invariant: a call that could report stays a call.
+``out[i, j] = x[i, (j + 1) % n] + w[k[i]]`` is elementwise in a roll of `x` and a gather of `w`. As
+nodes, the kernel takes part in what graphs optimise: fusion, loops in one kernel, and gathers
+instead of atomic adds in reverse mode. Invariant: a call that could report stays a call.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _LARGEST = 1000
 
 
 class Decisions(Protocol):
-    """Answers that hold for the sizes at hand; a trace notes them."""
+    """Comparisons of the current sizes, whose outcomes a trace records."""
 
     def are_equal(self, a: Size, b: Size) -> bool: ...
     def is_less(self, a: Size, b: Size) -> bool: ...
 
 
 class _NotStraight(Exception):
-    """A kernel, or a call, that stays a call."""
+    """Raised for a kernel, or one call of it, that stays a call."""
 
 
 def as_nodes(call: KernelCall, decisions: Decisions) -> tuple[Value, ...] | None:
@@ -62,7 +62,7 @@ class _Straight:
 
     outputs: Mapping[str, Expr]
     premises: frozenset[Size]
-    """Sizes that are 0 or more if no index is out of range and no divisor 0: `bodies/ranges.py`."""
+    """If these sizes are 0 or more, no index is out of range and no divisor is 0."""
 
 
 @lru_cache(maxsize=256)
@@ -158,7 +158,7 @@ class _Body:
                 return e
 
     def _called(self, e: nodes.Call) -> Expr:
-        """A call in place."""
+        """The value of a call, which is inlined."""
         f = e.function
         if f.backward is not None or f.forward is not None:
             raise _NotStraight
@@ -194,21 +194,21 @@ class _Elements:
         """The value of each load, by identity."""
         self._shape = {name: x.shape for name, x in self._operand.items()}
         self._shape |= {name: t.shape for name, t in call.written}
-        known = {str(axis): extent for axis, extent in enumerate(call.dim)}
+        extent_by_name = {str(axis): extent for axis, extent in enumerate(call.dim)}
         for name, shape in self._shape.items():
-            known |= {f"{name}.{axis}": extent for axis, extent in enumerate(shape)}
+            extent_by_name |= {f"{name}.{axis}": extent for axis, extent in enumerate(shape)}
         for premise in straight.premises:
-            if not sizes.symbols(premise) <= known.keys():
+            if not sizes.symbols(premise) <= extent_by_name.keys():
                 raise _NotStraight
-            if not self._is_natural(sizes.substituted(premise, known)):
+            if not self._is_natural(sizes.substituted(premise, extent_by_name)):
                 raise _NotStraight
 
     def _is_natural(self, size: Size) -> bool:
-        """True if a size is 0 or more wherever a thread runs; noted unless it always is."""
+        """True if a size is 0 or more in a launch with threads; recorded unless it always is."""
         return _is_always_natural(size, self._call.dim) or self._decisions.is_less(-1, size)
 
     def value(self, e: Expr) -> Value:
-        """An expression as a value of the extents of the launch."""
+        """An expression as a value with the extents of the launch."""
         new: dict[int, Expr] = {}
         value_by_name: dict[str, Value] = {}
         for part in in_order(e):
@@ -273,7 +273,7 @@ class _Elements:
         return b.broadcast(b.transpose(x, order), dim, sorted(used))
 
     def _axis(self, e: Expr, extent: Size) -> _Axis | None:
-        """An index as one Index and a shift; `None` for others."""
+        """An index as one Index and a shift; `None` for any other index."""
         if isinstance(e, nodes.Apply) and e.op == ops.MOD:
             inner, divisor = e.args
             axis, size = self._shifted(inner), self._shifted(divisor)
@@ -317,11 +317,11 @@ def _sum(left: _Axis, right: _Axis, op: ops.Op) -> _Axis | None:
 
 
 _LONGEST = 1 << 30
-"""Elements of no axis: their bytes are counted in 32 bits."""
+"""No axis has as many elements, because bytes are counted in 32 bits."""
 
 
 def _is_always_natural(size: Size, dim: Shape) -> bool:
-    """True if `size` is 0 or more for any extents, those of a launch that is not empty."""
+    """True if `size` is 0 or more for all extents of a launch that is not empty."""
     if isinstance(size, int):
         return size >= 0
     lowest = 0

@@ -1,4 +1,4 @@
-"""Derivatives of subgraphs: recomputed, or user-defined; and what all nodes with bodies share.
+"""Derivatives of subgraphs, recomputed or user-defined; shared parts of all nodes with bodies.
 
     results = body(operands)            operands_bar = pull(body)(operands, results_bar)
     results, residuals = forward(...)    operands_bar = backward(residuals, results_bar)
@@ -32,8 +32,8 @@ class Walks:
     push: Callable[[Graph, Derivatives], Derivatives]
     """(graph, tangents of its inputs) -> tangents of its outputs."""
     pull: Callable[[Graph, Derivatives, Sequence[bool], Sequence[Value]], Derivatives]
-    """(graph, cotangents of its outputs, flags of inputs, outputs whose cotangents may be 0 where
-    no one uses them) -> cotangents of flagged inputs."""
+    """(graph, cotangents of its outputs, flags of inputs, outputs whose cotangents may be 0 because
+    they are unused) -> cotangents of flagged inputs."""
     depends: Callable[[Graph, Sequence[bool]], Sequence[bool]]
     """(graph, flags of inputs) -> flags of the outputs that depend on a flagged input."""
 
@@ -68,7 +68,7 @@ def instantiate(graph: Graph, inputs: Sequence[Value]) -> tuple[Value, ...]:
 
 
 def wanted_or_zeros(bars: Derivatives, like: Sequence[Value], flags: Sequence[bool]) -> list[Value]:
-    """The flagged derivatives, zeros written out; surplus items of any sequence are ignored."""
+    """The flagged derivatives, with explicit zeros; surplus items of any sequence are ignored."""
     triples = zip(bars, like, flags, strict=False)
     return [b.or_zeros(bar, v) for bar, v, is_flagged in triples if is_flagged]
 

@@ -133,7 +133,7 @@ class LinearisedGraph:
     def pull(self, bars: Derivatives, unused: Sequence[Value] = ()) -> Derivatives:
         """Cotangents of the active inputs, for the cotangents `bars` of the outputs.
 
-        Those of the outputs `unused` may be 0 because nothing uses the output.
+        A cotangent of an output in `unused` may be 0 because nothing uses the output.
         """
         bar_of: dict[Value, Value] = {}
         nodes = needed_by(self.outputs)

@@ -1,4 +1,4 @@
-"""Derivatives of while loops, whose iteration count is known only after they ran.
+"""Derivatives of while loops, whose iteration count is known only after they have run.
 
 In reverse mode the loop saves its carries in stacks of `limit` rows, one row per iteration. The
 backward loop reads the rows from the last one that was filled to the first.
@@ -62,8 +62,8 @@ def push_while(node: WhileLoop, dots: Derivatives, walks: Walks) -> Derivatives:
 def linearise_while(
     node: WhileLoop, wanted: Sequence[bool], walks: Walks
 ) -> tuple[WhileLoop, Pullback]:
-    """The loop that saves the carries its pullback reads, and the pullback: a loop that counts down
-    the iterations that ran.
+    """The loop that saves the carries that its pullback reads, and the pullback, which is a loop
+    that counts the iterations down.
     """
     count = node.carry_count
     active = tuple(active_carries(node, wanted, walks))
@@ -75,8 +75,10 @@ def linearise_while(
     stack_of = dict(zip(saved, saving.results[count + 1 : -1], strict=True))
 
     def pullback(bars: Derivatives) -> Derivatives:
-        given = tuple(a and bar is not None for a, bar in zip(active, bars, strict=False))
-        pulled = of_all if given == active else _backward_body(node, flags, given, walks)
+        result_flags = tuple(a and bar is not None for a, bar in zip(active, bars, strict=False))
+        pulled = (
+            of_all if result_flags == active else _backward_body(node, flags, result_flags, walks)
+        )
         stacks = [stack_of[k] for k in pulled.carries]
         body = _at_saved_carries(pulled.graph, stacks)
         zeros = [b.zeros(total.type) for total in pulled.sums]
@@ -119,12 +121,12 @@ class _BackwardStep:
 
 
 def _backward_body(
-    node: WhileLoop, flags: Sequence[bool], given: tuple[bool, ...], walks: Walks
+    node: WhileLoop, flags: Sequence[bool], result_flags: tuple[bool, ...], walks: Walks
 ) -> _BackwardStep:
-    """One backward iteration for cotangents of the results `given`."""
+    """One backward iteration, for cotangents of the results in `result_flags`."""
     count = node.carry_count
     carries, constants = node.body.inputs[:count], node.body.inputs[count:]
-    bars, pulled = pulled_to_fixed_point(node, given, flags, walks)
+    bars, pulled = pulled_to_fixed_point(node, result_flags, flags, walks)
     addends = kept(pulled[count:])
     sums = sums_of(addends)
     reached = [*map(is_given, bars)]

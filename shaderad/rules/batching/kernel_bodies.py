@@ -1,9 +1,9 @@
-"""A kernel -> the kernel of a batch: one more Index in front, which mapped arrays are indexed by.
+"""A kernel -> the kernel of a batch: one more Index in front, by which mapped arrays are indexed.
 
     y[i] = u * x[i]      ys[k, i] = us[k] * xs[k, i]
 
-Every array that the kernel writes is mapped. A mapped uniform is an array of one element for each
-k, which a thread reads once. A function that accesses mapped arrays takes k as its first parameter.
+Every array that the kernel writes is mapped. A mapped uniform is an array with one element per k,
+which a thread reads once. A function that accesses mapped arrays takes k as its first parameter.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ from shaderad.rules.nodes import Pull
 
 
 def active_name(kernel: Kernel) -> str:
-    """The name of the array of bools for the elements of a batch of `kernel` whose threads run."""
+    """The name of the array of bools that are true where the threads of a batch of `kernel` run."""
     return made_name("active", [b.name for b in kernel.buffers])
 
 
 @lru_cache(maxsize=256)
-def batched_kernel(kernel: Kernel, given: frozenset[str], *, has_active: bool) -> Kernel:
+def batched_kernel(kernel: Kernel, mapped: frozenset[str], *, has_active: bool) -> Kernel:
     """The kernel of a batch.
 
     Args:
         kernel: The kernel of one element.
-        given: The arrays that it reads, and its uniforms, that are mapped.
-        has_active: True if only threads run for which the array of `active_name` holds.
+        mapped: The names of its inputs and uniforms that are mapped.
+        has_active: True if a thread runs only where the array of `active_name` is true.
     """
-    buffers = {b.name for b in kernel.buffers if b.access is not Access.IN or b.name in given}
+    buffers = {b.name for b in kernel.buffers if b.access is not Access.IN or b.name in mapped}
     index = nodes.Var(type=INT, name=made_name("batch", _names(kernel)))
     body = _Bodies(frozenset(buffers), index).block(kernel.body)
-    uniforms = [u for u in kernel.uniforms if u.name in given]
+    uniforms = [u for u in kernel.uniforms if u.name in mapped]
     local_by_name = {u.name: made_name(u.name, _names(kernel)) for u in uniforms}
     body = (
         *(_read(u, local_by_name[u.name], index) for u in uniforms),
@@ -65,7 +65,7 @@ def batched_kernel(kernel: Kernel, given: frozenset[str], *, has_active: bool) -
         kernel,
         index_names=(index.name, *kernel.index_names),
         buffers=(*(_with_axis(b) if b.name in buffers else b for b in kernel.buffers), *columns),
-        uniforms=tuple(u for u in kernel.uniforms if u.name not in given),
+        uniforms=tuple(u for u in kernel.uniforms if u.name not in mapped),
         body=body,
         local_types=kernel.local_types | {local_by_name[u.name]: u.type for u in uniforms},
     )
@@ -96,7 +96,7 @@ def _read(u: nodes.Uniform, local: str, index: Expr) -> Stmt:
 
 
 def _renamed(body: Block, name_by_old: dict[str, str]) -> Block:
-    """`body`, reading and assigning other names."""
+    """`body`, which reads and assigns the new names."""
 
     def variable(e: Expr) -> Expr:
         if isinstance(e, nodes.Var) and e.name in name_by_old:

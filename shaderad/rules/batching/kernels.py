@@ -46,13 +46,13 @@ def _derivative(
 def _call(
     call: KernelCall, operands: Sequence[Operand], batch: Batch, names: Collection[str] = ()
 ) -> KernelCall:
-    """The call for the whole batch; the operands `names` are mapped in any case."""
+    """The call for the whole batch; the operands in `names` are always mapped."""
     flag_by_name = dict(zip(call.names, flags_of(operands), strict=True))
-    given = {name for name, is_mapped in flag_by_name.items() if is_mapped} | {*names}
-    given |= _partners(call.kernel, given, call.names)
-    _check(call, given)
-    values = batch.flagged(operands, [name in given for name in call.names])
-    kernel = batched_kernel(call.kernel, frozenset(given), has_active=bool(batch.passed))
+    mapped_names = {name for name, is_mapped in flag_by_name.items() if is_mapped} | {*names}
+    mapped_names |= _partners(call.kernel, mapped_names, call.names)
+    _check(call, mapped_names)
+    values = batch.flagged(operands, [name in mapped_names for name in call.names])
+    kernel = batched_kernel(call.kernel, frozenset(mapped_names), has_active=bool(batch.passed))
     return replace(
         call,
         operands=(*values, *batch.passed),
@@ -63,21 +63,21 @@ def _call(
     )
 
 
-def _partners(kernel: Kernel, given: set[str], names: Sequence[str]) -> set[str]:
-    """The tangents of `given` arrays, and the primals of given tangents: they share indices."""
+def _partners(kernel: Kernel, mapped_names: set[str], names: Sequence[str]) -> set[str]:
+    """The tangents of mapped arrays and the primals of mapped tangents, which share indices."""
     if not isinstance(kernel, PushedKernel):
         return set()
     pairs = [{x, dot} for x, dot in kernel.dots.items() if dot in names]
-    return {name for pair in pairs if given & pair for name in pair}
+    return {name for pair in pairs if mapped_names & pair for name in pair}
 
 
-def _check(call: KernelCall, given: set[str]) -> None:
-    """Raises SR0399 for kernels that have no batch."""
+def _check(call: KernelCall, mapped_names: set[str]) -> None:
+    """Raises SR0399 for kernels that cannot be batched."""
     kernel = call.kernel
     if kernel.is_built:
         raise error("SR0399", call.span, kernel=kernel.name, why="it was loaded from a build")
     for x in (*kernel.buffers, *kernel.uniforms):
-        if x.name in given and (POINTED in x.path or is_pooled(x.type)):
+        if x.name in mapped_names and (POINTED in x.path or is_pooled(x.type)):
             path = ".".join(part for part in x.path if part != POINTED)
             why = f"it reads `{path}`, which is mapped, through a pointer"
             raise error("SR0399", call.span, kernel=kernel.name, why=why)

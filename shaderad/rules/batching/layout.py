@@ -19,7 +19,7 @@ from shaderad.rules.batching.operands import Batch, NodeRule, Operand, mapped
 
 
 def _spread(changes: Callable[[Any, Batch], dict[str, Any]]) -> NodeRule:
-    """The rule of a node that stays the same but for some fields; every operand is mapped."""
+    """The rule of a node that changes only in some fields; every operand is mapped."""
 
     def rule(node: Node, operands: Sequence[Operand], batch: Batch) -> Sequence[Operand]:
         values = tuple(map(batch.spread, operands))
@@ -44,16 +44,16 @@ def _strided(node: arrays.Slice | arrays.Place, batch: Batch) -> dict[str, Any]:
 
 def gather(node: arrays.Gather, operands: Sequence[Operand], batch: Batch) -> Sequence[Operand]:
     x, *index = operands
-    at = _valid(node, [batch.spread(one) for one in index], batch)
-    rows = _rows(at[0].shape) if x.is_mapped else []
-    return mapped(replace(node, operands=(x.value, *rows, *at)).results)
+    positions = _valid(node, [batch.spread(axis_index) for axis_index in index], batch)
+    rows = _rows(positions[0].shape) if x.is_mapped else []
+    return mapped(replace(node, operands=(x.value, *rows, *positions)).results)
 
 
 def _valid(node: arrays.Gather, index: list[Value], batch: Batch) -> list[Value]:
-    """`index`, with 0 where the batch is not active and an index out of range is not reported."""
+    """`index`, with 0 where the batch is not active, so that nothing is reported there."""
     if not node.is_reported:
         return index
-    return [batch.where(one, b.zeros(one.type)) for one in index]
+    return [batch.where(axis_index, b.zeros(axis_index.type)) for axis_index in index]
 
 
 def _rows(shape: Shape) -> list[Value]:
@@ -72,7 +72,7 @@ def scatter_add(
 
 
 # y[p] = the largest j with i[j] == p
-# The rows of i one behind the other, n elements each, point into the rows of y, m elements each:
+# The rows of i, of n elements each, are joined and point into the rows of y, of m elements each:
 #     ys[k, p] = y'[k m + p] - k n  of  i'[k n + j] = k m + i[k, j],  -1 out of range
 
 
@@ -88,12 +88,12 @@ def last_writer(
 
 def _in_rows(x: Value, count: Size, step: Size, op: ops.Op) -> Value:
     """``x op step k`` in row k of `x`, and -1 where `x` is not in ``range(count)``."""
-    at = {name: c.variable(name, INT) for name in ("x", "row", "count", "step")}
-    moved = c.apply(op, at["x"], c.apply(ops.MUL, at["step"], at["row"]))
-    is_inside = c.apply(ops.BIT_AND, c.apply(ops.GE, at["x"], c.whole(0)),
-                        c.apply(ops.LT, at["x"], at["count"]))  # fmt: skip
+    variables = {name: c.variable(name, INT) for name in ("x", "row", "count", "step")}
+    moved = c.apply(op, variables["x"], c.apply(ops.MUL, variables["step"], variables["row"]))
+    is_inside = c.apply(ops.BIT_AND, c.apply(ops.GE, variables["x"], c.whole(0)),
+                        c.apply(ops.LT, variables["x"], variables["count"]))  # fmt: skip
     values = (x, b.iota(x.shape, 0), _size(count, x.shape), _size(step, x.shape))
-    value_by_name = dict(zip(at, values, strict=True))
+    value_by_name = dict(zip(variables, values, strict=True))
     return b.elementwise(c.select(is_inside, moved, c.whole(-1)), value_by_name, x.shape)
 
 
@@ -119,7 +119,7 @@ RULES: dict[type[Node], NodeRule] = {
     arrays.Gather: gather,
     arrays.ScatterAdd: scatter_add,
     arrays.LastWriter: last_writer,
-    # Nodes over the rows of the last axis take rows of any number.
+    # Nodes over the last axis take any number of rows.
     arrays.ArgSort: _row_by_row,
     arrays.Reduce: _row_by_row,
     arrays.ArgExtreme: _row_by_row,

@@ -1,6 +1,6 @@
 """Batching of loops: one loop over the carries of the whole batch.
 
-A carry is mapped if it starts so, or if the body makes it depend on something mapped: a counter
+A carry is mapped if it starts mapped, or if the body makes it depend on a mapped value. A counter
 that all elements of the batch share stays one number.
 """
 
@@ -59,14 +59,14 @@ def batch_loop(
     )
     own, outputs = iteration(flags)
     ends, ys = batch.flagged(outputs[:count], flags[:count]), outputs[count:]
-    rows, given = parts_of(own, node), parts_of(operands, node)
+    rows, outer = parts_of(own, node), parts_of(operands, node)
     before = (*values_of(rows.carries), *values_of(rows.constants), *inner.passed)
-    starts = batch.flagged(given.carries, flags[:count])
+    starts = batch.flagged(outer.carries, flags[:count])
     loop = replace(
         node,
         operands=(
-            *(*starts, *values_of(given.constants), *batch.passed),
-            *(_exchanged(x) for x in given.xs),
+            *(*starts, *values_of(outer.constants), *batch.passed),
+            *(_exchanged(x) for x in outer.xs),
         ),
         body=Graph((k, *before, *values_of(rows.xs)), (*ends, *values_of(ys))),
         constant_count=node.constant_count + len(batch.passed),
@@ -110,8 +110,8 @@ def batch_while(
     return [*map(Operand, loop.results, (*flags[:count], False))]
 
 
-# A condition that is mapped holds for some elements of the batch longer than for others, whose
-# carries stay:
+# A mapped condition holds longer for some elements of the batch than for others. The carries of an
+# element stay as they are once its condition is false:
 #     h = cond(c, z), n = 0
 #     while any(h):  c = body(c, z) where h, else c;  n = n + h;  h = h and cond(c, z)
 
@@ -151,5 +151,5 @@ def _both(holds: Value, *others: Value) -> Value:
 
 
 def _counted(iterations: Value, holds: Value) -> Value:
-    """The iterations, one more where another ran."""
+    """The iteration counts, one more where another iteration ran."""
     return b.composed(lambda x: c.apply(ops.ADD, x[0], c.convert(INT, x[1])), (iterations, holds))

@@ -32,8 +32,8 @@ class Batch:
 
     extent: Size
     active: Value | None = None
-    """Inside of a loop that some elements of the batch have left: bools, false for these. Their
-    results are discarded, so nothing that they do may be reported."""
+    """Inside a loop that some elements of the batch have left: bools that are false for these.
+    Their results are discarded, so they must not report anything."""
 
     @property
     def passed(self) -> tuple[Value, ...]:
@@ -58,7 +58,7 @@ class Batch:
     def selected(self, operands: Iterable[Operand]) -> list[Operand]:
         """`operands`, 0 where the batch is not active.
 
-        A choice tells the derivatives of a body that what it discards may be NaN.
+        The choice tells the derivatives of a body that discarded values may be NaN.
         """
         return [
             Operand(self.where(x.value, b.zeros(x.value.type)), True) if x.is_mapped else x
@@ -72,7 +72,7 @@ class Batch:
         return b.where(b.broadcast(self.active, value.shape, [0]), value, otherwise)
 
     def flagged(self, operands: Iterable[Operand], is_mapped: Iterable[bool]) -> tuple[Value, ...]:
-        """The values, with the axis of the batch where a flag asks for it."""
+        """The values, with the axis of the batch where the flag is set."""
         pairs = zip(operands, is_mapped, strict=True)
         return tuple(self.spread(x) if flag else x.value for x, flag in pairs)
 

@@ -2,7 +2,7 @@
 
     results, residuals = forward(operands)      operands_bar = backward(residuals, results_bar)
 
-The cotangent of an operand that the batch shares is the sum over what its elements give.
+The cotangent of an operand that the batch shares is the sum of those from all its elements.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ def batch_subgraph(
     flags, inner = flags_of(operands), batch.inside()
     own = batch.inputs(node.body.inputs, flags)
     outputs = inner.selected(outputs_of(node.body, own, inner))
-    given, inputs = (*values_of(operands), *batch.passed), (*values_of(own), *inner.passed)
+    batch_operands, inputs = (*values_of(operands), *batch.passed), (*values_of(own), *inner.passed)
     if node.custom is None:
-        new = replace(node, operands=given, body=Graph(inputs, values_of(outputs)))
+        new = replace(node, operands=batch_operands, body=Graph(inputs, values_of(outputs)))
         return [*map(Operand, new.results, flags_of(outputs))]
     count = len(outputs)
     forward, residuals = _forward(node.custom, count, flags, batch, outputs_of)
@@ -42,7 +42,7 @@ def batch_subgraph(
         backward=_backward(node.custom, residuals, wanted, batch, outputs_of),
     )
     body = Graph(inputs, batch.flagged(outputs, [True] * count))
-    return mapped(replace(node, operands=given, body=body, custom=custom).results)
+    return mapped(replace(node, operands=batch_operands, body=body, custom=custom).results)
 
 
 def _forward(

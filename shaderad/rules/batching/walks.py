@@ -1,7 +1,7 @@
 """The batching of whole graphs: the rules of their nodes, applied in order.
 
-`batched` maps a graph to a graph, which has derivatives, and can be batched, itself. Invariant: a
-node without a mapped operand stays as it is, and is computed once for the whole batch.
+`batched` maps a graph to a graph, which can itself be differentiated and batched. Invariant: a node
+without a mapped operand stays as it is, and is computed once for the whole batch.
 """
 
 from __future__ import annotations

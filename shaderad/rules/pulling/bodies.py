@@ -47,9 +47,9 @@ def split_function(adjoints: CalledAdjoints, f: Function, wanted: frozenset[int]
     """The adjoint as two functions: the forward sweep, and the reverse sweep."""
     pulled, statements = _fitting(f, _pulling(adjoints, f, wanted))
     start = pulled.back
-    given = frozenset(p.name for p in pulled.parameters)
+    parameter_names = frozenset(p.name for p in pulled.parameters)
     back = without_dead(statements[start:], _in_out(pulled.parameters))
-    saved = (live_before(back, frozenset()) - given) & changed(statements[:start])
+    saved = (live_before(back, frozenset()) - parameter_names) & changed(statements[:start])
     types = pulled.types
     kept = tuple(Parameter(name=n, type=types[n]) for n in sorted(saved))
 
@@ -79,14 +79,14 @@ def _pulling(
         active = activity(plain.body, bars, (), adjoints.wanted, adjoints.seeds)
         names = [p.name for p in f.parameters]
         types = plain.local_types
-        result, given = None, ()
+        result, bar_parameters = None, ()
         if is_differentiable(f.result):
             result = (body.local("result", f.result).name, c.variable(result_bar, f.result))
-            given = (Parameter(name=result_bar, type=f.result),)
+            bar_parameters = (Parameter(name=result_bar, type=f.result),)
         sweeps = Sweeps(adjoints, body, types, active, names, bars, memory, result)
         back = sweeps.run(plain.body)
         in_out = (InOut(name=bars[p.name], type=p.type) for p in f.parameters if p.name in bars)
-        parameters = (*f.parameters, *given, *in_out)
+        parameters = (*f.parameters, *bar_parameters, *in_out)
         return _Pulled(body, parameters, types, sweeps, back, result[0] if result else "")
 
     return pulled
@@ -97,41 +97,41 @@ def pull_kernel_body(
     kernel: Kernel,
     body: tuple[Stmt, ...],
     types: Mapping[str, Type],
-    given: Mapping[str, Type],
+    arguments: Mapping[str, Type],
     wanted: frozenset[str],
     results: tuple[str, ...],
     kept: tuple[str, ...] = (),
 ) -> Adjoint:
     """The adjoint of a kernel's body, in which the thread's own outputs are locals.
 
-    Its parameters: the Index names, `given`, the cotangents of `results`, and `InOut` parameters
-    for the cotangents of `wanted` and the values of `kept`.
+    Its parameters: the Index names, `arguments`, the cotangents of `results`, and `InOut`
+    parameters for the cotangents of `wanted` and the values of `kept`.
 
     Args:
         adjoints: The adjoints of the kernel's functions.
         kernel: The kernel.
         body: Its body, without jumps.
         types: The types of its locals.
-        given: Uniforms, and elements that were read before.
-        wanted: The names in `given` whose cotangents are wanted.
+        arguments: Uniforms, and elements that were read before.
+        wanted: The names in `arguments` whose cotangents are wanted.
         results: Locals whose cotangents are given.
         kept: Locals whose values are returned, too.
     """
-    all_types = {**types, **given, **dict.fromkeys(kernel.index_names, INT)}
+    all_types = {**types, **arguments, **dict.fromkeys(kernel.index_names, INT)}
 
     def pulled(memory: int) -> _Pulled:
         builder = Body({*all_types, *reads(body), *writes(body)})
         bars = {name: builder.fresh(f"{name}_bar") for name in (*results, *sorted(wanted))}
         active = activity(body, wanted, results, adjoints.wanted, adjoints.seeds)
-        names = (*kernel.index_names, *given)
+        names = (*kernel.index_names, *arguments)
         sweeps = Sweeps(adjoints, builder, all_types, active, names, bars, memory)
         values = {name: builder.fresh(f"{name}_value") for name in kept}
         back = sweeps.run(body, values)
         parameters = (
             *(Parameter(name=n, type=INT) for n in kernel.index_names),
-            *(Parameter(name=n, type=t) for n, t in given.items()),
+            *(Parameter(name=n, type=t) for n, t in arguments.items()),
             *(Parameter(name=bars[n], type=all_types[n]) for n in results),
-            *(InOut(name=bars[n], type=all_types[n]) for n in given if n in wanted),
+            *(InOut(name=bars[n], type=all_types[n]) for n in arguments if n in wanted),
             *(InOut(name=values[n], type=all_types[n]) for n in kept),
         )
         return _Pulled(builder, parameters, all_types, sweeps, back)
@@ -174,8 +174,8 @@ def _fitting(
     """The sweeps from `pull` with the largest share of memory that fits, and their statements."""
     for memory in _SHARES:
         pulled = pull(memory)
-        given = frozenset(p.name for p in pulled.parameters)
-        body = tidied(tuple(pulled.body.statements), pulled.body.local_types, given)
+        parameter_names = frozenset(p.name for p in pulled.parameters)
+        body = tidied(tuple(pulled.body.statements), pulled.body.local_types, parameter_names)
         types = pulled.types
         names = _names_in(without_dead(body, _in_out(pulled.parameters)))
         kept = {n: span for n, span in pulled.sweeps.kept.items() if n in names}
@@ -218,12 +218,13 @@ def _without_unread_results(
         if not isinstance(e, nodes.Call) or e.function not in splits:
             return e
         split = splits[e.function]
-        at = len(split.keeping.parameters) - len(split.saved) - 1
-        result = e.args[at]
+        position = len(split.keeping.parameters) - len(split.saved) - 1
+        result = e.args[position]
         assert isinstance(result, nodes.Var)
         if result.name in live or counts[result.name] > 1:
             return e
-        return replace(e, function=split.without_result, args=(*e.args[:at], *e.args[at + 1 :]))
+        args = (*e.args[:position], *e.args[position + 1 :])
+        return replace(e, function=split.without_result, args=args)
 
     new = rewrite_body(body, change)
     # A call that saves nothing else is dead now.
@@ -254,15 +255,15 @@ def merged(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
 
 
 def tidied(
-    body: tuple[Stmt, ...], types: Mapping[str, Type], given: frozenset[str]
+    body: tuple[Stmt, ...], types: Mapping[str, Type], parameter_names: frozenset[str]
 ) -> tuple[Stmt, ...]:
-    """`body` with simplified sums; unassigned locals are 0, except for the names `given`."""
-    unset = {n for n, t in types.items() if is_float(t) and n not in given}
+    """`body` with simplified sums; unassigned locals are 0, except those in `parameter_names`."""
+    unset = {n for n, t in types.items() if is_float(t) and n not in parameter_names}
     return _block(body, unset)
 
 
 def _block(body: tuple[Stmt, ...], unset: set[str]) -> tuple[Stmt, ...]:
-    """Removes the names that the block assigns from `unset`, the names that are still 0."""
+    """Simplifies a block, and removes the names that it assigns from `unset`, those still 0."""
     out: list[Stmt] = []
     for s in body:
         match s:

@@ -1,7 +1,7 @@
 """Cotangents of expressions: split into parts, pulled back to names, and added up.
 
 Primitives follow `rules/expressions.py`. The cotangent of a part of a name (``p.center.x``,
-``a[k]``) is added to that part, without a value that is 0 everywhere else.
+``a[k]``) is added to that part, so no value is built that is 0 everywhere else.
 """
 
 from __future__ import annotations

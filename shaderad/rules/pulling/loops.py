@@ -1,12 +1,12 @@
 """Loops in the forward sweep, and their counterparts in the reverse sweep.
 
 In the forward sweep each iteration saves its initial state. The reverse sweep visits the iterations
-last first: each restores its state, recomputes the iteration, and reverses it.
+backward. It restores the state of each, recomputes the iteration, and reverses it.
 
 If the states exceed the memory, or the iteration count is unbounded, only a few are saved at a
-time. The forward sweep saves the first. The reverse sweep recomputes from the last saved state
-before an iteration, and saves further states on the way at the positions of Griewank and Walther's
-`revolve` (ACM TOMS 26, 2000): with n states, each of C(n + r, r) iterations is recomputed at most r
+time. The forward sweep saves the first state. The reverse sweep recomputes from the last saved
+state before an iteration, and saves further states at the positions of Griewank and Walther's
+`revolve` (ACM TOMS 26, 2000). With n states, each of C(n + r, r) iterations is recomputed at most r
 times.
 """
 
@@ -224,7 +224,7 @@ class Repeated:
         return (*start, loop)
 
     def _last_of_bounds(self) -> Expr | None:
-        """The number of the last iteration, negative if none runs; `None` if bounds do not tell."""
+        """The number of the last iteration, negative if none runs; `None` if bounds do not say."""
         s = self._loop
         if isinstance(s, nodes.While) or s.exits:
             return None
@@ -270,7 +270,8 @@ class Repeated:
         """
         s, body = self._loop, self._body
         back = self._reverse_variable()
-        top, at = body.local("top", INT), body.local("kept_at", LocalArray(INT, self._kept_count))
+        top = body.local("top", INT)
+        kept_iterations = body.local("kept_at", LocalArray(INT, self._kept_count))
         position, following = body.local("position", INT), body.local("following", INT)
 
         def assign(name: nodes.Var, value: Expr, path: tuple[nodes.Step, ...] = ()) -> Stmt:
@@ -282,10 +283,10 @@ class Repeated:
             leap = Leap(type=INT, count=count, states=free)
             return assign(following, c.apply(ops.ADD, position, leap))
 
-        start = [assign(top, c.whole(0)), assign(at, c.zero(at.type))]
+        start = [assign(top, c.whole(0)), assign(kept_iterations, c.zero(kept_iterations.type))]
         keeping: list[Stmt] = [
             assign(top, c.apply(ops.ADD, top, c.whole(1))),
-            assign(at, position, (nodes.ElementStep(index=_at(top)),)),
+            assign(kept_iterations, position, (nodes.ElementStep(index=_at(top)),)),
             *(self._kept(state, nodes.Var(type=state.now.type, name=state.version), top)
               for state in states),
             set_following(),
@@ -302,7 +303,7 @@ class Repeated:
             nodes.If(condition=is_due, then=tuple(keeping), otherwise=(), span=s.span),
         ]
         is_before = c.apply(ops.LT, position, back)
-        newest = nodes.Element(type=INT, value=at, index=_at(top))
+        newest = nodes.Element(type=INT, value=kept_iterations, index=_at(top))
         is_used = c.apply(ops.EQ, newest, back)
         less = assign(top, c.apply(ops.SUB, top, c.whole(1)))
         return start, [
@@ -340,7 +341,7 @@ class Repeated:
 
 
 def _at(number: Expr) -> Expr:
-    """The index of an iteration, which is in range."""
+    """The number of an iteration as an index that is in range."""
     return nodes.KnownNumber(type=INT, number=number)
 
 

@@ -36,19 +36,19 @@ def reached_from(e: Expr, active: set[int]) -> set[int]:
 
 def activity(
     body: tuple[Stmt, ...],
-    given: Iterable[str],
+    parameters: Iterable[str],
     results: Iterable[str],
     wanted: frozenset[str],
     seeds: frozenset[str],
 ) -> frozenset[str]:
     """The names in `body` that vary with an input and influence a result: they have cotangents.
 
-    Inputs are the parameters `given` and the arrays `wanted`; results are the names `results`, and
-    what is written to the arrays `seeds`.
+    Inputs are the names `parameters` and the arrays `wanted`; results are the names `results` and
+    the values written to the arrays `seeds`.
     """
     assigned = [s for s in statements(body) if isinstance(s, nodes.Assign)]
     varied = _closed(
-        given,
+        parameters,
         lambda s, names: {s.name} if is_active_expr(s.value, names.__contains__, wanted) else set(),
         assigned,
     )
@@ -115,7 +115,7 @@ class VersionedNames:
         types: Mapping[str, Type],
         active: Iterable[str],
         wanted: frozenset[str],
-        given: Iterable[str],
+        initial_names: Iterable[str],
         bars: Mapping[str, str],
     ) -> None:
         """See `Sweeps`."""
@@ -125,15 +125,15 @@ class VersionedNames:
         """The names with cotangents."""
         self.wanted = wanted
         """Arrays whose gradients are wanted."""
-        self.versions = {name: name for name in given}
+        self.versions = {name: name for name in initial_names}
         """Names -> their current versions."""
         self._used = set(self.versions)
         self._base: dict[str, str] = {}
         """Versions -> their names."""
         self.bars = dict(bars)
         """Names -> names of their cotangents."""
-        self.given = frozenset(bars)
-        """Names whose cotangents the caller gives or wants."""
+        self.boundary = frozenset(bars)
+        """Names whose cotangents the caller passes or wants."""
 
     def now(self, e: Expr) -> Expr:
         """`e` with the current versions of its names."""

@@ -84,17 +84,18 @@ class Sinking:
         return sunk
 
     def _is_local(self, name: str, reader_count: int, carried: frozenset[str]) -> bool:
-        """True if `name` has no cotangent but from `reader_count` statements."""
+        """True if the whole cotangent of `name` comes from `reader_count` statements."""
         if self._names.is_array(name):
             return False
         return not self._names.is_active(name) or (
-            reader_count == self._readers[name] and name not in carried | self._names.given
+            reader_count == self._readers[name] and name not in carried | self._names.boundary
         )
 
     def _is_linear(self, s: Stmt) -> bool:
         """True if the reverse of `s` does nothing where its cotangents are 0.
 
-        Additions to gradients of arrays do, but waves sum them only outside of branches.
+        Additions to gradients of arrays would do nothing either, but they stay outside of branches,
+        where waves can sum them.
         """
         functions = list(called((s,)))
         buffers = (*touched_buffers((s,)), *(b for f in functions for b in f.buffers))
@@ -102,7 +103,7 @@ class Sinking:
 
 
 def _readers(body: Block) -> Counter[str]:
-    """How many statements read each name as a value that a derivative may flow into."""
+    """The number of statements that read each name as a value into which a derivative may flow."""
     return Counter(name for s in statements(body) for name in _floats_read(s))
 
 

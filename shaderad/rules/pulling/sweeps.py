@@ -40,7 +40,7 @@ class Sweeps(ValueSweeps):
     _carried: frozenset[str] = frozenset()
     """Names that the loops around the current statement carry into their next iteration."""
     _counter: str | None = None
-    """The variable of the only loop around the current statement, if each value comes once."""
+    """The variable of the only loop around the current statement, if it takes each value once."""
     _writes: Counter[str]
     """The number of assignments with a derivative to each name."""
 
@@ -190,7 +190,7 @@ class Sweeps(ValueSweeps):
         match s.path[:1]:
             case (nodes.ElementStep(index=nodes.KnownNumber(number=nodes.Var(name=index))),):
                 is_own_element = index == self._counter and s.name not in reads((s,))
-                is_single = self._writes[s.name] == 1 and s.name not in self._names.given
+                is_single = self._writes[s.name] == 1 and s.name not in self._names.boundary
                 return is_own_element and is_single
             case _:
                 return False
@@ -210,7 +210,7 @@ class Sweeps(ValueSweeps):
         return version
 
     def _restore(self, name: str, path: tuple[nodes.Step, ...]) -> Stmt | None:
-        """Saves the part of a local array that a write replaces; returns what restores it."""
+        """Saves the part of a local array that a write replaces; returns its restoration."""
         if not self._names.is_array(name) or name not in self._names.versions:
             return None
         current = self._names.current(name)
@@ -346,7 +346,7 @@ class Sweeps(ValueSweeps):
         return before
 
     def _read_before(self, s: Stmt) -> None:
-        """Marks the names that `s` reads before it assigns them as read."""
+        """Marks as read the names that `s` reads before it assigns them."""
         for name in live_before((s,), frozenset()):
             self._names.read(name)
 

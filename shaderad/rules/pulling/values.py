@@ -1,7 +1,7 @@
 """Values in both sweeps: those of assignments, and of calls, which the reverse sweep pulls.
 
-An expression of the forward sweep may be needed in the reverse sweep too. Its parts that both read
-are computed once, and kept in locals.
+An expression of the forward sweep may be needed in the reverse sweep too. Parts that both sweeps
+read are computed once and kept in locals.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class ValueSweeps:
         body: Body,
         types: Mapping[str, Type],
         active: Iterable[str],
-        given: Iterable[str],
+        initial_names: Iterable[str],
         bars: Mapping[str, str],
         memory: int,
         result: tuple[str, Expr] | None = None,
@@ -52,14 +52,14 @@ class ValueSweeps:
         body: Receives the forward sweep.
         types: The type of each name.
         active: The names with cotangents.
-        given: Names that have values before the body.
+        initial_names: Names that have values before the body.
         bars: Names -> names of their cotangents, for the parameters of the adjoint.
         memory: Bytes for the states of one loop.
         result: The local that receives the return value, and its cotangent.
         """
         self._adjoints = adjoints
         self._body = body
-        self._names = VersionedNames(body, types, active, adjoints.wanted, given, bars)
+        self._names = VersionedNames(body, types, active, adjoints.wanted, initial_names, bars)
         self._result = result
         self._loops = 0
         """The nesting depth of loops around the current statement."""
@@ -323,8 +323,8 @@ class ValueSweeps:
     def _argument_bars(self, e: nodes.Call) -> tuple[dict[int, nodes.Var], Additions]:
         """The variables that receive the cotangents of active arguments, by position.
 
-        For an argument that is a name, this is the cotangent of the name; for any other, a local,
-        from which the additions that come second continue.
+        For an argument that is a name, this is the cotangent of the name. Any other argument gets a
+        local; the additions, returned second, pass its cotangent on.
         """
         bars: dict[int, nodes.Var] = {}
         after: Additions = []

@@ -40,7 +40,7 @@ class BodyPusher:
         types: Mapping[str, Type],
         constants: frozenset[str],
     ) -> None:
-        """`body` receives the statements, `types` are those of assigned names."""
+        """`body` receives the statements; `types` holds the types of assigned names."""
         self._functions = functions
         self._body = body
         self._types = types
@@ -245,7 +245,7 @@ class BodyPusher:
             self._body.add(replace(primal, buffer=name, value=dot))
 
     def _extreme(self, s: nodes.Accumulate, dot: Expr) -> None:
-        """A write to Min or Max with its tangent, and with the tangent of a tangent that it has."""
+        """A write to Min or Max with its tangent, and that tangent's own tangent if it has one."""
         dots = self._functions.dots
         if s.tangent is not None:
             tangent, tangent_dot = self.full(s.tangent)

@@ -1,4 +1,4 @@
-"""Pushed kernels and functions: those with tangents, whose adjoints give second derivatives.
+"""Pushed kernels and functions, which compute tangents; their adjoints give second derivatives.
 
 With ``y = f(x)`` and its Jacobian J at x, ``push(f)(x, x_dot) = (y, J x_dot)``. The cotangents
 ``(u, v)`` of its results give
@@ -32,16 +32,16 @@ from shaderad.rules.pushing.bodies import BodyPusher
 
 
 def push_kernel(
-    kernel: Kernel, given: frozenset[str], derivatives: Derivatives, *, is_first: bool = False
+    kernel: Kernel, active: frozenset[str], derivatives: Derivatives, *, is_first: bool = False
 ) -> PushedKernel:
-    """`kernel` with tangents of the inputs `given`.
+    """`kernel` with tangents of the inputs `active`.
 
     An element of a Min or Max array has the tangent of the write that wins.
 
     Args:
         kernel: Without ``fwd_diff`` and ``bwd_diff``.
-        given: Arrays and uniforms of floats that have tangents.
-        derivatives: The other derivatives that it takes.
+        active: Arrays and uniforms of floats that have tangents.
+        derivatives: The derivatives of the functions that it calls.
         is_first: True if the result is not differentiated again.
 
     Raises:
@@ -54,8 +54,8 @@ def push_kernel(
     inner = {name for f in reachable(kernel.body) for name in f.local_types}
     body = Body({*names, *inner, *kernel.index_names, *kernel.local_types,
                  *reads(kernel.body), *writes(kernel.body)})  # fmt: skip
-    buffers = [b for b in kernel.buffers if _has_tangent(b, given)]
-    uniforms = [u for u in kernel.uniforms if u.name in given]
+    buffers = [b for b in kernel.buffers if _has_tangent(b, active)]
+    uniforms = [u for u in kernel.uniforms if u.name in active]
     primals = (*buffers, *uniforms)
     dots = {primal.name: body.dot(primal.name) for primal in primals}
     extremes = frozenset(b.name for b in buffers if b.access in (Access.MIN, Access.MAX))
@@ -69,7 +69,7 @@ def push_kernel(
         read_together=frozenset(inputs),
     )
     types = {**kernel.local_types, **{u.name: u.type for u in kernel.uniforms}}
-    constants = frozenset(u.name for u in kernel.uniforms) - given
+    constants = frozenset(u.name for u in kernel.uniforms) - active
     for name in sorted(constants & writes(kernel.body)):
         if is_differentiable(types[name]):  # A uniform that is assigned: its tangent starts at 0.
             body.add(nodes.Assign(name=body.dot(name), value=nodes.Zero(type=types[name])))
@@ -93,8 +93,8 @@ def push_kernel(
     )  # fmt: skip
 
 
-def _has_tangent(b: Buffer, given: frozenset[str]) -> bool:
-    return is_differentiable(b.type) and (b.access is not Access.IN or b.name in given)
+def _has_tangent(b: Buffer, active: frozenset[str]) -> bool:
+    return is_differentiable(b.type) and (b.access is not Access.IN or b.name in active)
 
 
 def _tangent_of(b: Buffer, name: str) -> Buffer:
@@ -142,7 +142,7 @@ class PushedFunctions:
         return self._pushed[key]
 
     def _own(self, f: Function, active: frozenset[int]) -> Function:
-        """The pushed function of one with user-defined derivatives.
+        """The pushed function of a function with user-defined derivatives.
 
         Raises:
             DerivativeError: SR0412 if it has no forward derivative, SR0429 if that is declared not
