@@ -3,7 +3,7 @@
 With ``L(x) = <y_bar, f(x)>`` for a random cotangent `y_bar` and ``g = pullback(y_bar)``:
 ``(L(x + h s) - L(x - h s)) / 2h`` must equal ``<g, s>`` for random signs `s` and for single
 elements, and ``<y_bar, jvp(s)>`` must equal ``<g, s>``. Steps are measured after rounding to the
-argument's own type, and what rounding of results can do to a difference is allowed for.
+argument's own type, and the tolerance includes the rounding error of the results.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Gradients against central differences of the primal, along directions and by element.
 
-A direction in which they disagree is halved until single elements are left. Differences by several
-steps that also disagree with each other say nothing about the gradient: the function jumps there.
+A direction in which they disagree is bisected down to single elements. If differences with several
+steps also disagree with each other, the function jumps there, and they say nothing about the
+gradient.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from shaderad.differentiate.linearised import linearised
 ELEMENT_LIMIT = 32
 """Arguments up to this size are checked element by element."""
 SAMPLE_COUNT = 8
-"""Elements of larger arguments that are checked one by one."""
+"""The number of elements of larger arguments that are checked one by one."""
 SEARCH_LIMIT = 256
-"""Parts of a failing direction that are tried."""
+"""Maximum parts of a failing direction that are tried."""
 
 
 @dataclass
@@ -36,7 +37,7 @@ class ArgumentReport:
     worst: float = 0.0
     """Largest difference, as a fraction of the tolerance."""
     skipped: int = 0
-    """Floats at which the function seems to jump."""
+    """The number of floats at which the function seems to jump."""
 
 
 @dataclass
@@ -53,7 +54,7 @@ class Problem:
     atol: float
     steps: Sequence[float]
     noise: float
-    """Rounding error of a result, relative to it."""
+    """The relative rounding error of a result."""
     jump_share: float
     """Largest share of the floats of an argument at which the function may jump."""
 
@@ -67,13 +68,13 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class _Difference:
-    """The slope by the gradient and by one central difference."""
+    """The slopes from the gradient and from one central difference."""
 
     step: float
     slope: float
     quotient: float
     noise: float
-    """An error of the quotient that rounding of the results explains."""
+    """The error of the quotient due to rounding of the results."""
 
 
 class Differences:
@@ -92,8 +93,8 @@ class Differences:
         """Compares along random signs and single elements.
 
         Raises:
-            GradientError: SR0462 where they disagree, SR0464 where no step moves the argument,
-                SR0480 where the function jumps at too many elements.
+            GradientError: SR0462 if they disagree, SR0464 if no step changes the argument, SR0480
+                if the function jumps at too many elements.
         """
         size = self._report.size
         elements = np.arange(size)
@@ -119,14 +120,14 @@ class Differences:
     def _search(self, direction: Vector, budget: int) -> int:
         """Judges the elements that make a direction disagree.
 
-        Kinks of several elements may add up to a difference that no single element shows.
+        Kinks at several elements may add up to a difference that no single element shows.
 
         Args:
-            direction: Signs, and 0 for elements that stay.
-            budget: How many parts may be tried.
+            direction: Signs, and 0 for unchanged elements.
+            budget: Maximum parts to try.
 
         Returns:
-            What is left of the budget.
+            The rest of the budget.
         """
         moved = np.flatnonzero(direction)
         if moved.size == 1 or budget < 2:
@@ -149,10 +150,10 @@ class Differences:
         return budget
 
     def _judge(self, direction: Vector) -> None:
-        """Skips what moves along `direction`, if the function jumps there.
+        """Skips the elements that `direction` changes, if the function jumps there.
 
         Raises:
-            GradientError: SR0462, if it does not.
+            GradientError: SR0462, if the function does not jump.
         """
         differences = self._differences(direction)
         if self._is_smooth(differences):
@@ -175,7 +176,7 @@ class Differences:
                      found=differences[-1].slope, quotients=quotients)  # fmt: skip
 
     def _is_smooth(self, differences: Sequence[_Difference]) -> bool:
-        """True if the quotients by two steps agree, or if only one step moves the argument."""
+        """True if the quotients with two steps agree, or if only one step changes the argument."""
         problem = self._problem
         pairs = [*combinations(differences, 2)]
         return not pairs or any(
@@ -186,13 +187,13 @@ class Differences:
         )  # fmt: skip
 
     def _differences(self, direction: Vector) -> list[_Difference]:
-        """The differences by each step, and by half of the last, to compare that with."""
+        """The differences with each step, and with half of the last step for comparison."""
         steps = [*self._problem.steps, self._problem.steps[-1] / 2]
         resolved = (step for step in steps if self._is_resolved(direction, step))
         return [self._compare(direction, step) for step in resolved]
 
     def _agrees(self, direction: Vector) -> bool:
-        """True if gradient and difference quotient agree along `direction` for one of the steps."""
+        """True if gradient and difference quotient agree along `direction` with one step."""
         problem, report = self._problem, self._report
         report.comparisons += 1
         steps = [step for step in problem.steps if self._is_resolved(direction, step)]
@@ -218,11 +219,11 @@ class Differences:
         return bool(np.all((high != low) == (direction != 0)))
 
     def _compare(self, direction: Vector, step: float) -> _Difference:
-        """The gradient beside the difference by one step."""
+        """The slope by the gradient, and the difference with one step."""
         problem, k = self._problem, self._k
         high, low = self._ends(direction, step)
         upper, lower = problem.results(k, high), problem.results(k, low)
-        # Both sides are divided by one width: directions with different steps stay comparable.
+        # Both sides are divided by one width, so directions with different steps are comparable.
         width = float(np.max(np.abs(high - low), initial=step))
         # Elements of Min and Max arrays that no thread writes are infinite on both sides.
         changed = upper != lower

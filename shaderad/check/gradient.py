@@ -36,25 +36,25 @@ __all__ = ["gradcheck"]
 DEFAULT_RTOL = 1e-2
 HALF_RTOL = 3e-2
 DEFAULT_ATOL = 1e-4
-# Relative to the argument. Large steps keep rounding small, small ones stay clear of kinks; a
-# right gradient agrees at one of them.
+# Relative to the argument. Large steps reduce rounding errors, small ones avoid kinks; a correct
+# gradient agrees with one of them.
 STEPS = (1e-2, 2e-3, 5e-4)
 HALF_STEPS = (2e-1, 5e-2, 2e-2)
 # A few units in the last place of a result, summed as independent errors.
 FLOAT32_NOISE = 4e-7
 HALF_NOISE = 1e-3
-# The identity compares two exact derivatives: only rounding separates them.
+# The identity compares two exact derivatives, which differ only by rounding.
 IDENTITY_RTOL = 2e-3
 
 
 @dataclass
 class GradcheckReport:
-    """Comparisons that `gradcheck` made; all of them agreed."""
+    """The comparisons of a successful `gradcheck`."""
 
     function: str
     arguments: list[ArgumentReport] = field(default_factory=list[ArgumentReport])
     is_exempt: bool = False
-    """True if a derivative with ``check=False`` is involved: nothing was compared."""
+    """True if nothing was compared, because a derivative has ``check=False``."""
     identity: str = "vjp agrees with jvp"
 
     def __repr__(self) -> str:
@@ -89,7 +89,7 @@ def gradcheck(
     jump_share: float = 0.0,
     **call: Any,
 ) -> GradcheckReport:
-    """Holds the derivatives of `function` at `args` against finite differences.
+    """Compares the derivatives of `function` at `args` with finite differences.
 
     With ``L(x) = <out_bar, function(x)>`` for a random `out_bar` and its gradient g,
     ``(L(x + h s) - L(x - h s)) / 2h`` must equal ``<g, s>`` for random signs s and for single
@@ -99,44 +99,45 @@ def gradcheck(
         function: A kernel, a graph, or a Python function that calls kernels and functions on
             arrays.
         args: Its positional arguments.
-        eps: Step of the finite differences, relative to the argument (at least to 1). Default:
-            several, of which one must agree.
+        eps: Step of the finite differences, relative to the argument or to 1 if that is larger. By
+            default several steps are tried, of which one must agree.
         rtol: Largest relative difference; default 1e-2, with halves 3e-2.
         atol: Largest absolute difference; default 1e-4.
         jump_share: Largest share of the floats of an argument that may be skipped because the
-            function seems to jump there: finite differences by steps of several sizes disagree with
-            each other. By default none is skipped.
+            function seems to jump there, which means that finite differences with several steps
+            disagree with each other. By default none is skipped.
         call: Call keywords such as ``dim``.
 
     Returns:
         The comparisons; its ``repr`` is a readable table.
 
     Raises:
-        GradientError: SR0462 where a gradient disagrees with finite differences, SR0463 where
-            the vjp disagrees with the jvp, SR0464 where `eps` is too small to move an argument,
-            SR0480 where the function seems to jump at more floats than `jump_share` allows.
-        DerivativeError: SR0465 for a step or tolerance out of range, SR0467 where an argument is
-            not finite, and where the function cannot be differentiated.
+        GradientError: SR0462 if a gradient disagrees with finite differences, SR0463 if the vjp
+            disagrees with the jvp, SR0464 if `eps` is too small to change an argument, SR0480 if
+            the function seems to jump at more floats than `jump_share` allows.
+        DerivativeError: SR0465 for a step or tolerance out of range, SR0467 if an argument is not
+            finite, and if the function cannot be differentiated.
 
-    At a tie or kink finite differences straddle two slopes: check beside it. A function with a
-    derivative that asks not to be checked (``check=False``) is reported as exempt.
+    At a tie or kink, finite differences straddle two slopes, so check beside it. A function with a
+    derivative that opts out of checks (``check=False``) is reported as exempt.
     """
     _check_settings(eps=eps, rtol=rtol, atol=atol, jump_share=jump_share)
     report = GradcheckReport(getattr(function, "__name__", type(function).__name__))
     args = tuple(as_data(function, arg) for arg in args)
-    at = linearised(function, args, call, when=When.NOW)
-    if any(map(is_exempt, at.kernels)):
+    linear = linearised(function, args, call, when=When.NOW)
+    if any(map(is_exempt, linear.kernels)):
         report.is_exempt = True
         return report
     random = np.random.default_rng(0)
-    is_half = any(map(_holds_half, at.kernels)) or any(map(_is_half, trees.leaves((args, at.out))))
+    leaves = trees.leaves((args, linear.out))
+    is_half = any(map(_holds_half, linear.kernels)) or any(map(_is_half, leaves))
     slots = slots_of(function, args, is_half=is_half)
     for slot in slots:
         not_finite = slot.values[~np.isfinite(slot.values)]
         if not_finite.size:
             raise error("SR0467", name=slot.name, value=not_finite[0])
-    cotangent = random.uniform(0.5, 1.5, result_floats(at.out).size)
-    gradients = at.pull(cotangent_tree(at.out, cotangent), range(len(args)), None)
+    cotangent = random.uniform(0.5, 1.5, result_floats(linear.out).size)
+    gradients = linear.pull(cotangent_tree(linear.out, cotangent), range(len(args)), None)
     problem = Problem(
         function=function,
         args=args,
@@ -151,7 +152,7 @@ def gradcheck(
         jump_share=jump_share,
     )
     report.arguments = [Differences(problem, k).check(random) for k in range(len(slots))]
-    report.identity = _check_identity(at, problem, random)
+    report.identity = _check_identity(linear, problem, random)
     return report
 
 
@@ -185,23 +186,23 @@ def _is_half(leaf: Any) -> bool:
     return getattr(leaf, "dtype", None) == np.float16
 
 
-def _check_identity(at: Linearised, problem: Problem, random: np.random.Generator) -> str:
+def _check_identity(linear: Linearised, problem: Problem, random: np.random.Generator) -> str:
     """Compares vjp and jvp along random signs: <pullback(y_bar), x_dot> == <y_bar, jvp(x_dot)>.
 
     Returns:
         The verdict as text.
 
     Raises:
-        GradientError: SR0463 where they disagree.
+        GradientError: SR0463 if they disagree.
     """
     slots = problem.slots
     x_dots = [as_float32(random.choice([-1.0, 1.0], slot.values.size)) for slot in slots]
     leaves = [slot.tangent(x_dot) for slot, x_dot in zip(slots, x_dots, strict=True)]
     try:
-        tangents = at.push(with_leaves(problem.args, leaves, keeps_others=False))
+        tangents = linear.push(with_leaves(problem.args, leaves, keeps_others=False))
     except DerivativeError as refused:
         return f"no jvp to compare with ({refused.code})"
-    y_dot = tangent_floats(at.out, tangents)
+    y_dot = tangent_floats(linear.out, tangents)
     forward = float(np.dot(problem.cotangent, y_dot))
     pairs = list(zip(problem.gradients, x_dots, strict=True))
     backward = float(sum(np.dot(x_bar, x_dot) for x_bar, x_dot in pairs))

@@ -1,6 +1,6 @@
 """Arguments, results and gradients of a call <-> vectors of their floats.
 
-Integers and booleans stay as they are; structs are read field by field.
+Integers and booleans are unchanged; structs are read field by field.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Slot:
     data: NDArray[Any]
     values: Vector
     is_half: bool
-    """True if a kernel may hold the leaf in 16 bits, whatever the type of the argument."""
+    """True if a kernel may hold the leaf in 16 bits, even if the argument has another type."""
 
     def rounded(self, values: Vector) -> Vector:
         """`values` as the device will hold them."""
@@ -43,7 +43,7 @@ class Slot:
         return _as_half(held) if self.is_half else held
 
     def leaf(self, values: Vector) -> Any:
-        """The argument with other floats in it."""
+        """The argument with its floats replaced by `values`."""
         data, like = _filled(self.data, values), self.like
         if isinstance(like, Array):
             return array(data, dtype=like.element, device=like.device)
@@ -52,7 +52,7 @@ class Slot:
         return self._like_argument(data)
 
     def tangent(self, values: Vector) -> Any:
-        """A tangent of the argument with these floats; integers in it are 0."""
+        """A tangent of the argument with the floats `values`; its integers are 0."""
         return self._like_argument(_filled(np.zeros_like(self.data), values))
 
     def _like_argument(self, data: NDArray[Any]) -> Any:
@@ -64,8 +64,8 @@ class Slot:
 def as_data(function: Callable[..., Any], value: Any) -> Any:
     """The argument `value` in the form whose leaves are differentiated.
 
-    A kernel takes a tuple of numbers as a vector and a list of structs as an array; a Python
-    function takes both as containers of arguments.
+    To a kernel, a tuple of numbers is a vector and a list of structs is an array. To a Python
+    function, both are containers of arguments.
     """
     items = _struct_array(value)
     if isinstance(function, Launchable) and items:
@@ -118,7 +118,7 @@ def _content(leaf: Any, name: str) -> NDArray[Any]:
     """The numbers of a leaf.
 
     Raises:
-        DerivativeError: SR0479, for a texture that cannot be made again of other floats.
+        DerivativeError: SR0479, for a texture that cannot be recreated with other floats.
     """
     if isinstance(leaf, Texture):
         is_one = leaf.level_count == 1 or leaf.mips_are_made
@@ -165,7 +165,7 @@ def with_leaves(
 ) -> list[Any]:
     """`args` with the differentiable leaves replaced by `leaves`, in order.
 
-    The other leaves stay, or become `None` without `keeps_others`.
+    The other leaves are kept, or become `None` without `keeps_others`.
     """
     remaining = iter(leaves)
 
@@ -191,7 +191,7 @@ def gradient_vectors(
 
 
 def _column_vectors(columns: Any, gradient: Any) -> list[Vector]:
-    """A dict of columns was an array of structs; its gradient is such an array too."""
+    """The vectors of a dict of columns, whose gradient is an array of structs like the argument."""
     if isinstance(columns, Mapping):
         fields = cast("Mapping[str, Any]", columns).items()
         return [v for name, column in fields for v in _column_vectors(column, gradient[name])]
@@ -199,7 +199,7 @@ def _column_vectors(columns: Any, gradient: Any) -> list[Vector]:
 
 
 def _part_vectors(tree: Any, derivative: Any) -> list[Vector]:
-    """The floats of each array in `derivative`, which is built like `tree`."""
+    """The floats of each array in `derivative`, which has the structure of `tree`."""
     vectors: list[Vector] = []
 
     def collect(_: Any, part: Any) -> None:
@@ -241,7 +241,7 @@ def cotangent_tree(out: Any, cotangent: Vector) -> Any:
 
 
 def _float_parts(data: NDArray[Any]) -> Iterator[NDArray[Any]]:
-    """The floats in `data` as views, one for each field of a struct that holds some."""
+    """Views of the floats in `data`, one for each field of a struct that has floats."""
     if data.dtype.names is not None:
         for name in data.dtype.names:
             yield from _float_parts(data[name])
@@ -262,7 +262,7 @@ def _joined(parts: Sequence[Vector]) -> Vector:
 
 
 def _filled(data: NDArray[Any], values: Vector) -> NDArray[Any]:
-    """A copy of `data` whose floats are `values`, rounded to what a device holds."""
+    """A copy of `data` whose floats are `values`, rounded to the types of a device."""
     copy = data.copy()
     start = 0
     for part in _float_parts(copy):
@@ -278,7 +278,7 @@ def as_float32(values: Vector) -> Vector:
 
 
 def _as_half(values: Vector) -> Vector:
-    """`values` rounded to 16 bits; values beyond the range of half stay as they are."""
+    """`values` rounded to 16 bits; values beyond the range of half are unchanged."""
     with np.errstate(over="ignore"):
         narrow = values.astype(np.float16).astype(np.float64)
     return np.where(np.isfinite(narrow), narrow, values)

@@ -1,1 +1,1 @@
-"""Slang text -> compiled code, in a child process, kept on disk."""
+"""Slang text -> compiled code, in a child process, cached on disk."""

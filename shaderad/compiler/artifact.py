@@ -1,7 +1,7 @@
 """Results of lowering, as plain data: a program before compilation, and its compiled code.
 
-`runtime` reads nothing else of `lower`. A `Program` and the library folder determine the code byte
-for byte.
+These are the only results of `lower` that `runtime` reads. A `Program` and the library folder
+determine the code byte for byte.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from shaderad.diagnostics import Span
 
 
 class BindingAccess(Enum):
-    """The use of a binding by an entry point, which decides its Slang type."""
+    """The way in which an entry point uses a binding, which decides its Slang type."""
 
     UNIFORM = "uniform"
     """`ConstantBuffer` of 32-bit words, named by `Program.parameter_words`."""
@@ -35,7 +35,7 @@ class BindingAccess(Enum):
 
 @dataclass(frozen=True, slots=True)
 class BindingRow:
-    """A kind of binding in the languages of hosts."""
+    """The names of one kind of binding in the APIs of hosts."""
 
     register_class: str
     """The letter of the HLSL register."""
@@ -54,14 +54,14 @@ BINDINGS = {
 
 
 class TextureView(Enum):
-    """The shape by which an entry point sees a texture; values are WebGPU's view dimensions."""
+    """The shape in which an entry point sees a texture; values are WebGPU's view dimensions."""
 
     __hash__ = object.__hash__
 
     LINE = "1d"
     PLANE = "2d"
     PLANES = "2d-array"
-    """The faces of a cube, whose texels no target loads by itself."""
+    """The faces of a cube as planes, because no target loads single texels of a cube."""
     VOLUME = "3d"
     CUBE = "cube"
 
@@ -85,7 +85,7 @@ class Program:
     """One entry point, with its code if a build has compiled it."""
 
     name: str
-    """The name of the entry point, such as `shade_bwd`, in code of every target."""
+    """The name of the entry point in the code of every target, such as `shade_bwd`."""
     slang: str
     """The module's text; it imports `shaderad`."""
     workgroup: tuple[int, int, int]
@@ -98,13 +98,13 @@ class Program:
     """The Python source of each line of `slang`, or `None`. The text has no `#line`, so that it
     stays readable and independent of the source's folder."""
     library: Path | None = None
-    """The folder of the library that `slang` imports; `None`: the installed one."""
+    """The folder of the library that `slang` imports; `None` for the installed one."""
     space: int = 0
     """The descriptor set, bind group or register space of all bindings."""
     is_module: bool = False
-    """True if `slang` has no entry point and is imported by other programs."""
+    """True if `slang` has no entry point, but is imported by other programs."""
     code: Code | None = field(default=None, compare=False)
-    """The code of a build; `None`: the program is compiled at its first use."""
+    """The code of a build; `None` if the program is compiled at its first use."""
 
 
 FEATURES = frozenset({"float-atomics", "subgroups", "half", "double", "int64-atomics"})
@@ -112,7 +112,7 @@ FEATURES = frozenset({"float-atomics", "subgroups", "half", "double", "int64-ato
 
 @dataclass(frozen=True, slots=True)
 class SlangDiagnostic:
-    """One diagnostic of the Slang compiler; `file` is a Python file where `#line` names one."""
+    """One diagnostic of the Slang compiler; `file` is a Python file if `#line` names one."""
 
     severity: str
     """`error`, `warning` or `note`."""

@@ -1,8 +1,8 @@
 """Functions that run in background threads, unless whoever needs the result first runs them itself.
 
 Compilers run in other processes, so threads that wait for them cost nothing. Invariants: work that
-nobody holds any more is not begun; no process waits for these threads when it ends; in a forked
-process, where the threads of its parent do not run, the work is done again by who asks for it.
+nobody holds any more is not begun. No process waits for these threads when it ends. In a forked
+process, the threads of its parent do not run, so the caller that needs a result does the work.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from shaderad.diagnostics import progress
 T = TypeVar("T")
 
 _LOOK_SECONDS = 0.1
-"""The interval at which a wait admits interrupts where waits for locks do not."""
+"""The interval at which a wait admits interrupts, on systems where waits for locks do not."""
 
 
 class Pending(Generic[T]):
-    """The result of a function that runs, or will run, in the background."""
+    """A future: the result of a function that runs, or will run, in the background."""
 
     def __init__(self, work: Callable[[], T], name: str) -> None:
         self._work = work
@@ -89,19 +89,19 @@ class Background:
         self._thread_count = 0
 
     def begin(self, work: Callable[[], T], name: str) -> Pending[T]:
-        """Starts to run `work`; `name` stands for it where progress is shown."""
+        """Starts to run `work`; progress reports show `name`."""
         pending = Pending(work, name)
         with self._lock:
             self._queue.append(ref(cast("Pending[Any]", pending)))
             if self._thread_count < self._limit:
-                # No thread can be started at the end of a process; who asks does the work.
+                # No thread can be started at the end of a process; the caller then does the work.
                 with suppress(RuntimeError):
                     threading.Thread(target=self._serve, daemon=True).start()
                     self._thread_count += 1
         return pending
 
     def _serve(self) -> None:
-        """Runs what is in the queue."""
+        """Runs the functions in the queue."""
         while True:
             with self._lock:
                 if not self._queue:

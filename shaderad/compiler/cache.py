@@ -1,11 +1,11 @@
-"""Compiled artifacts on disk, by content: a key (sha256) to bytes.
+"""Content-addressed cache of compiled artifacts on disk: a key (sha256) -> bytes.
 
 An entry carries the hash of its own payload and appears by an atomic rename, so processes may
 share a folder and a torn or damaged entry is a miss, never a wrong answer. A folder that cannot
-be read or written costs time only: no failure of the disk leaves this file. Entries are executed,
+be read or written costs only time: no failure of the disk leaves this file. Entries are executed,
 so a folder to which other users can write is not used, and is an error if the user has named it.
-On Windows, where files have no owners and modes and users have separate folders, every folder
-passes.
+On Windows every folder passes, because files have no owners and modes, and users have separate
+folders.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ T = TypeVar("T")
 _MAGIC = b"shaderad cache 1\n"
 _DIGEST_BYTES = 32
 _PRUNES_PER_LIMIT = 16
-"""A process prunes when it has written this part of the limit: pruning looks at every entry. Each
-process starts at a random point of that part, so many short processes together prune as often as a
-long one.
+"""A process prunes after it has written 1/16 of the limit, because pruning looks at every entry.
+Each process starts at a random point of that share, so many short processes together prune as
+often as a long one.
 """
 _DAY = 86400.0
 _CONTENTS = frozenset({"entries", "failed", "library", "slangpy"})
@@ -53,9 +53,9 @@ class Cache:
     def __init__(
         self, folder: Path | None, limit_bytes: int = 256 << 20, *, is_named: bool = False
     ) -> None:
-        """`folder` is created by the first write; `None` keeps nothing.
+        """`folder` is created by the first write; without a folder, nothing is cached.
 
-        `is_named`: the user has chosen the folder; an unsafe one is an error.
+        `is_named` is true if the user has chosen the folder, so an unsafe one is an error.
         """
         self.folder = folder
         self._limit_bytes = limit_bytes
@@ -66,10 +66,10 @@ class Cache:
         self._unpruned_bytes = random.SystemRandom().randrange(self._bytes_per_prune)
 
     def usable(self, *, create: bool = False) -> Path | None:
-        """The folder; `None` if it is missing, without `create`, or others can write to it.
+        """The folder; `None` if it is missing and not created, or if others can write to it.
 
         Raises:
-            CompileError: SR0509, other users can write to a folder that the user has named.
+            CompileError: SR0509, if other users can write to a folder that the user has named.
         """
         if self.folder is None or self._is_private:
             return self.folder
@@ -99,7 +99,7 @@ class Cache:
         return ""
 
     def get(self, key: str) -> bytes | None:
-        """The bytes stored under `key`; a damaged entry is deleted and `None`."""
+        """The bytes stored under `key`; `None` for a damaged entry, which is deleted."""
         folder = self.usable()
         if folder is None:
             return None
@@ -113,7 +113,7 @@ class Cache:
             if payload is None:
                 path.unlink()
             elif time.time() - path.stat().st_mtime > _DAY:
-                os.utime(path)  # Pruning goes by age, in days.
+                os.utime(path)  # Pruning compares ages in days.
         return payload
 
     def put(self, key: str, payload: bytes) -> None:
@@ -131,7 +131,7 @@ class Cache:
                 self._prune(folder)
 
     def load(self, key: str, form: type[T]) -> T | None:
-        """The value stored under `key`; `None` if it has the form of another version."""
+        """The value stored under `key`; `None` if another version wrote it in another form."""
         payload = self.get(key)
         try:
             return None if payload is None else msgspec.msgpack.decode(payload, type=form)
@@ -146,7 +146,7 @@ class Cache:
         return folder / "entries" / key[:2] / key
 
     def _prune(self, folder: Path) -> None:
-        """Drops the oldest entries until the rest fits, and files that crashed writers left."""
+        """Evicts the oldest entries until the rest fits, and removes files of crashed writers."""
         entries: list[tuple[float, int, Path]] = []
         for path in (folder / "entries").glob("*/*"):
             with contextlib.suppress(OSError):
@@ -165,8 +165,8 @@ class Cache:
 def _check_private(folder: Path) -> None:
     """Checks that no other user can write to `folder`.
 
-    A folder of this user that holds nothing but `_CONTENTS` is closed to others first, and emptied
-    if they could write to it. A folder with other files is not changed.
+    A folder of this user that holds nothing but `_CONTENTS` is first made private, and emptied if
+    others could write to it. A folder with other files is not changed.
 
     Raises:
         _UnsafeFolderError: The folder belongs to another user, or others can write to it.

@@ -4,10 +4,10 @@ A request ends with its reply, with `ChildDied`, or, once the limit has passed a
 killed, with `ChildTimedOut`. Invariant: only a child that has answered every request so far gets
 another one; otherwise, also after an interrupt, the next request starts a new child.
 
-On a busy machine a sound compiler may wait for its turn longer than a hung one computes. So the
-limit is one of processor time, which the child reports several times a second. Two longer limits on
-the clock remain: one for a child without progress, because it is blocked or reports nothing, and
-one for every child.
+On a busy machine a sound compiler may wait for its turn longer than a hung one computes. The limit
+is therefore on processor time, which the child reports several times per second. Two longer limits
+on the clock remain: one for a child that makes no progress, because it is blocked or reports
+nothing, and one for every child.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from shaderad.diagnostics import progress
 
 WORKER = "shaderad.compiler.worker"
 TIMEOUT_SECONDS = 60.0
-"""Limit of the child's processor time."""
+"""The limit on the child's processor time per request."""
 PROCESSES = min(os.cpu_count() or 1, 4)
 """The number of child processes that compile side by side."""
 STALL_FACTOR = 2.0
 """Seconds on the clock without progress, per second of the limit. Drivers may wait for a compiler
-in another process, whose time is not the child's."""
+in another process, whose time does not count as the child's."""
 CLOCK_FACTOR = 20.0
 """Seconds on the clock, per second of the limit."""
 _PROGRESS = 0.005
-"""Seconds of processor time per second on the clock, below which a child makes no progress. One of
-a hundred runnable processes on a core gets 0.01; the reports of a blocked child cost less."""
+"""Seconds of processor time per second on the clock; a child below it makes no progress. One of a
+hundred runnable processes on a core gets 0.01; the reports of a blocked child cost less."""
 _SHOWN_STDERR_BYTES = 2000
 _START_SECONDS = 0.6
 _LOOK_SECONDS = 0.005
@@ -91,7 +91,7 @@ class ChildTimedOut(Exception):
 
     @property
     def compiler(self) -> str:
-        """The stage in messages."""
+        """The name of the stage in messages."""
         return _COMPILERS[self.stage]
 
 
@@ -111,7 +111,7 @@ class Child:
         self._process: subprocess.Popen[bytes] | None = None
         self._stderr: IO[bytes] | None = None
         self._is_over = False
-        # A forked host must not share its parent's pipe, nor wait for a lock of its threads.
+        # A forked host must not use its parent's pipe, nor wait for a lock of the parent's threads.
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._forget)
         atexit.register(self._end)
@@ -130,10 +130,10 @@ class Child:
 
         Args:
             message: A request of `worker.py`.
-            timeout: Seconds of the child's processor time; limits of the clock follow from it.
+            timeout: Seconds of the child's processor time; the limits on the clock follow from it.
 
         Raises:
-            ChildDied: The child crashed; if `was_killed`, twice in a row.
+            ChildDied: The child crashed, or was killed twice in a row.
             ChildTimedOut: The child exceeded a limit.
             ChildUnavailable: The child cannot be started.
         """
@@ -200,7 +200,7 @@ class Child:
             self._stop()
 
     def _end(self) -> None:
-        """Ends the child with the host; requests of background threads are not repeated."""
+        """Exit handler that ends the child; requests of background threads are not repeated."""
         self._is_over = True
         process = self._process
         if process is not None:
@@ -241,7 +241,7 @@ class Child:
         self._owes_reply = False
         process, self._process = self._process, None
         if process is not None:
-            process.returncode = 0  # The parent waits for it, this copy must not.
+            process.returncode = 0  # The parent waits for the child; this process must not.
             # An open copy would hide the end of input from the child.
             _close_pipes(process)
         self._stderr = None
@@ -250,7 +250,7 @@ class Child:
 class Children:
     """Several children, each of which answers one request at a time.
 
-    Another one is started once requests have waited, in all, for as long as a start takes.
+    Another child is started once requests have together waited for as long as a start takes.
     """
 
     def __init__(self, count: int, module: str = WORKER) -> None:
@@ -287,7 +287,7 @@ class Children:
 
 @functools.cache
 def children() -> Children:
-    """The processes that compile, each started at its first request."""
+    """The processes that compile; each one starts at its first request."""
     return Children(PROCESSES)
 
 
@@ -357,7 +357,7 @@ def _start(module: str, stderr: IO[bytes]) -> subprocess.Popen[bytes]:
         raise ChildUnavailable("this process has no Python interpreter of its own")
     package_folder = str(Path(__file__).resolve().parents[2])
     environment = dict(os.environ)
-    # The child imports from the host's folders, its script folder included.
+    # The child imports from the same folders as the host, including that of its script.
     environment["PYTHONPATH"] = os.pathsep.join([package_folder, *filter(None, sys.path)])
     try:
         # -P: a file in the working folder must not pass for a module of the standard library.
@@ -368,7 +368,7 @@ def _start(module: str, stderr: IO[bytes]) -> subprocess.Popen[bytes]:
             stderr=stderr,
             env=environment,
             bufsize=0,
-            # A group of its own: Ctrl-C in a terminal reaches only the host.
+            # The child has its own process group, so Ctrl-C in a terminal reaches only the host.
             process_group=None if sys.platform == "win32" else 0,
             creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
         )

@@ -64,16 +64,16 @@ def compile_program(
 ) -> Code:
     """Compiles the entry point of `program`, or reads its code from the cache.
 
-    The code of a module is its binary form.
+    A module is compiled to its binary form.
 
     Args:
         program: An entry point, or a module.
         code_format: A key of `FORMATS`.
-        target: The build target, for messages; empty for the format.
-        cache: The cache of compiled code; `None`: `default_cache`.
-        library: The folder of `shaderad.slang`; `None`: the installed one.
+        target: The build target for messages; if empty, they name the format.
+        cache: The cache of compiled code; `None` for `default_cache`.
+        library: The folder of `shaderad.slang`; `None` for the installed one.
         timeout: Seconds of processor time after which the compiler is killed.
-        before: Called before a compilation, not before a read of the cache.
+        before: Called before a compilation, but not on a cache hit.
 
     Raises:
         CompileError: SR0501 refused, SR0502 crashed, SR0503 took too long, SR0506 no child
@@ -109,15 +109,15 @@ def begin_compilations(
     *,
     before: Callable[[], object] | None = None,
 ) -> list[Pending[Code]]:
-    """As `compile_program`, in the background; the results are asked for one by one."""
+    """Calls `compile_program` in the background; each result can be awaited on its own."""
     compiled = partial(compile_program, code_format=code_format, target=target, before=before)
-    return [background().begin(partial(compiled, one), one.name) for one in programs]
+    return [background().begin(partial(compiled, program), program.name) for program in programs]
 
 
 def code_with_lines(program: Program, code_format: str) -> Code | None:
     """The code with line directives to `program.slang`, for messages of validators.
 
-    `None` if the format has none or the compiler fails; bypasses the cache.
+    `None` if the format has no line directives or the compiler fails; bypasses the cache.
     """
     if not FORMATS[code_format].has_line_directives:
         return None
@@ -177,7 +177,7 @@ def _refusal(
         first = SlangDiagnostic(
             "error", "", log.strip() or "no code, and no reason given", "", 0, ""
         )
-    # The place of an internal error is in a separate note.
+    # The location of an internal error is in a separate note.
     placed = first if first.line else next((d for d in diagnostics if d.line), first)
     return error(
         "SR0501",
@@ -220,14 +220,14 @@ def parse_log(log: str) -> tuple[SlangDiagnostic, ...]:
 
 
 def _failure(diagnostics: tuple[SlangDiagnostic, ...]) -> SlangDiagnostic | None:
-    """The first error with a place, else the first error, else `None`."""
+    """The first error with a location, else the first error, else `None`."""
     errors = [d for d in diagnostics if d.severity == "error"]
     placed = [d for d in errors if d.line]
     return next(iter(placed or errors), None)
 
 
 def _span_of(diagnostic: SlangDiagnostic, program: Program) -> Span | None:
-    """The place in the Python source, by lines: columns are those of the generated text."""
+    """The line in the Python source; columns are unusable, as they refer to the generated text."""
     if not diagnostic.line:
         return None
     if not diagnostic.file.endswith(".py"):

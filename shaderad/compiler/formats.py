@@ -1,4 +1,4 @@
-"""The formats of code, a row each: all that depends on the language of compiled code.
+"""The formats of code, one row each, with everything that depends on the language of the code.
 
 A build target is a format on a kind of device (`lower/targets.py`).
 """
@@ -19,13 +19,13 @@ from shaderad.compiler.places import (
 )
 
 NAGA = "naga"
-"""The validator inside of wgpu; the others are `TOOLS` of `validate.py`."""
+"""The validator inside wgpu; the others are `TOOLS` of `validate.py`."""
 _HLSL_PROFILE = "6_2"  # The first shader model with 16-bit types.
 
 
 def dxc_options(hlsl: bytes) -> list[str]:
-    """The profile and type options of dxc for a text."""
-    # By default `half` is a float, and buffers of half have another stride.
+    """The options of dxc for the profile and types of a text."""
+    # By default dxc reads `half` as float, which changes the stride of buffers of half.
     has_half = re.search(rb"\bhalf\b", hlsl) is not None
     return ["-T", f"cs_{_HLSL_PROFILE}", *(["-enable-16bit-types"] if has_half else [])]
 
@@ -46,16 +46,16 @@ class Format:
     number: int
     """`SlangCompileTarget` of `slang.h`, which never changes."""
     profile: str = ""
-    """Slang's profile; empty: the default, which Slang raises silently if a kernel needs more."""
+    """Slang's profile; empty for the default, which Slang raises if a kernel needs more."""
     is_text: bool = True
     has_line_directives: bool = False
-    """True if the text can name lines of the Slang text, by which validators report."""
+    """True if code can have line directives to the Slang text, for messages of validators."""
     places: Callable[[Program, bytes], dict[str, Place]] | None
-    """Reads from code where it binds the resources of its program; `None` if no target has it."""
+    """Reads the bindings of a program from its code; `None` if no target has the format."""
     validators: tuple[str, ...] = ()
     """`NAGA`, or names of `TOOLS`."""
     host_options: Callable[[bytes], list[str]] = _no_options
-    """The options with which hosts compile the code."""
+    """The compiler options that hosts need for the code."""
 
 
 FORMATS: dict[str, Format] = {

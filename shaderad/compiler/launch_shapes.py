@@ -1,9 +1,9 @@
-"""How work is laid out over the threads of a device: a row for each kind of device.
+"""The layout of work over the threads of a device: one row per kind of device.
 
-A kind is what a device can do, never its name: whether the threads of a workgroup run at once, how
-many can read what the others hold, and how floats are added to memory. `launch_shape` is the one
-place that asks. `benchmarks/launch_shapes.py` measures each number against others on the device at
-hand; the rows say what it printed.
+A kind is a set of abilities, never a name: whether the threads of a workgroup run in parallel, how
+many can read each other's registers, and how floats are added to memory. Only `launch_shape` looks
+at them. `benchmarks/launch_shapes.py` compares each number with others on the current device; the
+comments on the rows are its results.
 """
 
 from __future__ import annotations
@@ -11,23 +11,23 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 FEWEST_LANES = 4
-"""The threads of a wave, at least, where there are waves; some APIs do not say how many."""
+"""Minimum threads of a wave, if a device has waves; some APIs do not report the number."""
 MOST_THREADS = 1024
-"""The threads of a workgroup, at most, on every device that we know."""
+"""Maximum threads of a workgroup on every device that we know."""
 TEAMS = (4, 8)
-"""The teams for which `plan/wide_steps.py` can write kernels."""
+"""The sizes of teams for which `plan/wide_steps.py` can write kernels."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut:
-    """How rows are cut into chunks."""
+    """The division of rows into chunks."""
 
     longest_whole: int
     """Longer rows are cut."""
     chunk_length: int
-    """Minimum elements of a chunk, as long as `chunk_limit` is not reached."""
+    """Minimum elements of a chunk, until `chunk_limit` is reached."""
     chunk_limit: int
-    """Maximum chunks of all rows."""
+    """Maximum number of chunks of all rows."""
     is_together: bool
     """True if a workgroup may work on a chunk together; else each thread takes one."""
 
@@ -41,22 +41,23 @@ class LaunchShape:
     """The numbers of one kind of device."""
 
     is_parallel: bool
-    """True if threads of a workgroup run at once. Else a processor runs them in turn: a loop over
-    adjacent indices in one thread costs less than as many threads, and each barrier costs time."""
+    """True if threads of a workgroup run in parallel. Otherwise a processor runs them in turn: a
+    loop over adjacent indices costs less than one thread per index, and barriers cost time."""
     workgroup: int
     """Threads of a workgroup; reductions and scans of rows choose their own."""
 
     # -- kernels of the user ------------------------------------------------------------------
     group_limit: int
-    """Workgroups of a dispatch, whose threads loop over the indices; 0: one thread per index."""
+    """Maximum workgroups of a dispatch, whose threads loop over the indices; 0 for one thread per
+    index."""
     sum_group_limit: int
-    """Workgroups of a dispatch whose groups sum, with one atomic add each; at least 1."""
+    """Maximum workgroups of a dispatch whose groups sum, with one atomic add each; at least 1."""
     adds_at_barriers: bool
     """True if a workgroup without waves sums additions of all its threads at one address."""
     held_additions: int
-    """Additions of an index to a gradient, up to which a thread sums for several indices what they
-    add to the same elements; 0: each addition is an atomic one. Threads that meet at barriers never
-    hold additions."""
+    """If an index makes at most this many additions to a gradient, a thread sums them over several
+    indices before it adds to memory; 0 if each addition is atomic. Threads that meet at barriers
+    never hold additions."""
 
     # -- reductions and scans of rows ---------------------------------------------------------
     rows: Cut
@@ -65,27 +66,27 @@ class LaunchShape:
 
     # -- sums over tiles, such as products ----------------------------------------------------
     tile_rows: int
-    """Rows of the results of one thread, in registers, of four columns each."""
+    """Rows of results that one thread holds in registers, with four columns each."""
     lane_teams: tuple[int, ...]
-    """How many threads share what they load, where as many are in a wave; the best first. Teams of
-    `TEAMS` alone."""
+    """The sizes of teams whose threads share their loads, if a wave has that many; the best first.
+    Only sizes in `TEAMS`."""
     shares_in_groups: bool
-    """True if threads of a workgroup share what they load in its memory, where no wave does."""
+    """True if threads of a workgroup share their loads in group memory when waves cannot."""
     enough_threads: int
-    """Sums are cut into parts up to so many threads."""
+    """Sums are cut into parts until there are this many threads."""
     stream: int
-    """Elements of a part of a sum over columns, which share nothing: memory limits it."""
+    """Elements of a part of a sum over columns, which shares no loads and is bound by memory."""
     shortest_stream: int
-    """Elements of a part of one column."""
+    """Minimum elements of a part of one column."""
 
     # -- loops that one workgroup runs --------------------------------------------------------
     loop_threads: tuple[int, int]
     """The fewest and the most threads of the workgroup; powers of two."""
     loop_step_cost: int
-    """Additions of a step, up to which one workgroup takes less time than a dispatch."""
+    """Maximum additions of a step for which one workgroup takes less time than a dispatch."""
 
     def __post_init__(self) -> None:
-        """Refuses rows by which kernels would compute wrong results."""
+        """Refuses rows that would make kernels compute wrong results."""
         for name in ("workgroup", "loop_threads"):
             _check(self, name, all(1 <= n <= MOST_THREADS for n in _numbers(getattr(self, name))))
         for name in ("group_limit", "held_additions"):
@@ -94,7 +95,7 @@ class LaunchShape:
         at_least_one = ("sum_group_limit", "tile_rows", "enough_threads", "stream")
         for name in (*at_least_one, "shortest_stream"):
             _check(self, name, getattr(self, name) >= 1)
-        # Group memory holds one of these elements per thread, for which it is too small.
+        # Group memory is too small for one of these elements per thread.
         is_together = self.rows_of_large_elements.is_together
         _check(self, "rows_of_large_elements", not is_together)
         _check(self, "lane_teams", set(self.lane_teams) <= set(TEAMS))
@@ -129,8 +130,9 @@ def _check(row: Cut | LaunchShape, name: str, is_right: bool) -> None:
 _CHUNKS_OF_GROUPS = Cut(longest_whole=8192, chunk_length=1024, chunk_limit=4096, is_together=True)
 _CHUNKS_OF_THREADS = Cut(longest_whole=2048, chunk_length=512, chunk_limit=4096, is_together=False)
 
-# Ratios of times to those with the number here, on one NVIDIA H200 through Vulkan. All but those of
-# `workgroup` were taken with workgroups of 64. With 256, 896 of 896 conformance cases were right.
+# Times relative to those with the number in the row, on one NVIDIA H200 through Vulkan. All except
+# those of `workgroup` were measured with workgroups of 64. With 256, all 896 conformance cases
+# passed.
 _AT_ONCE = LaunchShape(
     is_parallel=True,
     workgroup=256,  # with it, to 64: streams 0.41, lookups 0.8, the rest 0.95 to 1.1
@@ -149,7 +151,7 @@ _AT_ONCE = LaunchShape(
     loop_threads=(32, 256),  # at least 128: 0.83, 1.04
     loop_step_cost=500_000,
 )
-# Ratios of times to those with the number here: of lavapipe on two cores, and where it says so of
+# Times relative to those with the number in the row: of lavapipe on two cores, or, where noted, of
 # SwiftShader, which has no waves.
 _IN_TURN = LaunchShape(
     is_parallel=False,
@@ -191,25 +193,25 @@ def launch_shape(
     """The numbers for a device.
 
     Args:
-        is_parallel: True if threads of a workgroup run at once.
-        has_float_atomics: False if floats are added to memory as words.
-        lanes: Adjacent threads that can read what the others hold.
+        is_parallel: True if threads of a workgroup run in parallel.
+        has_float_atomics: False if floats are added to memory by exchanges of words.
+        lanes: Adjacent threads that can read each other's registers.
         thread_limit: Maximum threads of a workgroup.
     """
     row = TABLE[kind_of(is_parallel=is_parallel, has_float_atomics=has_float_atomics)]
     return row.on(lanes=lanes, thread_limit=thread_limit)
 
 
-# GPUs of one vendor prefer workgroups of 256. Until a second vendor is measured, what runs
-# everywhere keeps 64 threads, which are whole waves on all GPUs.
+# GPUs of one vendor prefer workgroups of 256. Until a second vendor is measured, portable code
+# keeps 64 threads, which are whole waves on all GPUs.
 _EVERYWHERE = replace(_AT_ONCE, workgroup=64)
 
 
 def portable_shape(*, lanes: int, workgroup: int = _EVERYWHERE.workgroup) -> LaunchShape:
-    """The numbers for devices that nobody could ask, such as those that run a build."""
+    """The numbers for devices that are unknown, such as those that run a build."""
     row = replace(_EVERYWHERE, workgroup=workgroup)
     return row.on(lanes=lanes, thread_limit=MOST_THREADS)
 
 
 PORTABLE = portable_shape(lanes=1)
-"""For devices of which nothing is known."""
+"""For unknown devices without waves."""

@@ -1,10 +1,10 @@
 """The Slang library, and its binary modules on disk, which sessions load in place of its source.
 
-Parsing the source takes up to two seconds in every session of every process, the modules take less
-than a tenth of that; the compiled code is the same byte for byte.
+Parsing the source took up to two seconds in every session of every process; loading the modules
+took less than a tenth of that. The compiled code is the same byte for byte.
 
-Invariants: a module is used only while its content has the digest in its folder's name, because a
-damaged one crashes the compiler; a folder appears by an atomic rename, so processes may share it.
+Invariants: a module is used only while its content matches the digest in its folder's name, because
+a damaged one crashes the compiler. A folder appears by an atomic rename, so processes may share it.
 Without a module, sessions read the source.
 """
 
@@ -36,7 +36,7 @@ from shaderad.compiler.own_sources import COMPILING, digest_of
 from shaderad.diagnostics import Error
 
 _IMPORT = re.compile(r"^import (\w+);", re.MULTILINE)
-_KEPT = 8  # Folders of up to 8 MB each, for several versions of shaderad.
+_KEPT = 8  # folders of up to 8 MB each, for several versions of shaderad
 
 
 def library_path(
@@ -60,14 +60,14 @@ def library_path(
         for module in modules:
             key = key_of("library", module, digest, compiler_version(), digest_of(COMPILING))
             if (folder / f"{module}.slang").is_file():
-                path = [*binaries, folder]  # read in binary form, what it imports costs little
+                path = [*binaries, folder]  # binary modules make its imports cheap
                 binary = find_or_make(root, module, path, key, children())
                 binaries += [binary] if binary is not None else []
     return [*binaries, folder]
 
 
 class _Making:
-    """A lock under which threads precompile the library one after the other."""
+    """The lock that threads hold while they precompile the library."""
 
     def __init__(self) -> None:
         self.forget()
@@ -83,13 +83,13 @@ _making = _Making()
 
 @functools.cache
 def prepare() -> None:
-    """Starts to precompile the library in the background, once a process."""
+    """Starts to precompile the library in the background, once per process."""
     if compiler_version():
         threading.Thread(target=_make_library, daemon=True).start()
 
 
 def _make_library() -> None:
-    # A compilation reports faults of the cache.
+    # The first compilation reports faults of the cache.
     with contextlib.suppress(Error, OSError):
         library_path(modules=LIBRARY_MODULES[:2])
 
@@ -112,14 +112,14 @@ def compiler_version() -> str:
 def library_digest(folder: Path) -> str:
     """The hash of the library in `folder`."""
     with os.scandir(folder) as entries:
-        files = [(one.name, one.stat()) for one in entries if one.name.endswith(".slang")]
+        files = [(entry.name, entry.stat()) for entry in entries if entry.name.endswith(".slang")]
     states = sorted((name, status.st_mtime_ns, status.st_size) for name, status in files)
     return _digest_at(folder, tuple(states))
 
 
 @functools.lru_cache(maxsize=16)
 def _digest_at(folder: Path, states: tuple[tuple[str, int, int], ...]) -> str:
-    """The hash of files, by their names, times and sizes: every compilation asks for it."""
+    """The hash of files, cached by their names, times and sizes, as every compilation needs it."""
     parts: list[str | bytes] = []
     for name, _, _ in states:
         parts += [name, (folder / name).read_bytes()]
@@ -127,17 +127,17 @@ def _digest_at(folder: Path, states: tuple[tuple[str, int, int], ...]) -> str:
 
 
 def file_of(module: str) -> str:
-    """The file that Slang prefers to the source of `module`."""
+    """The file name of the binary form of `module`, which Slang prefers to its source."""
     return f"{module}.slang-module"
 
 
 def find_or_make(
     root: Path, module: str, path: Sequence[Path], key: str, children: Children
 ) -> Path | None:
-    """The folder of a binary module, which precedes the library's folder; `None` on failure.
+    """The folder of a binary module, compiled if it is missing; `None` on failure.
 
     Args:
-        root: The folder of all folders of modules.
+        root: The folder that holds all folders of modules.
         module: One of `LIBRARY_MODULES`.
         path: The folders of its source and of the modules that it imports.
         key: The hash of the module's name, the library's content, the compiler and its options.

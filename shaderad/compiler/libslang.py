@@ -1,8 +1,8 @@
-"""The Slang compiler library, called through its COM-style interface: module text -> code.
+"""Module text -> code, by the Slang compiler library and its COM-style interface.
 
 The library is part of slangpy's wheel; slangpy itself is never imported. Methods are called by
 their slot in the vtable (`slang.h` of the wheel lists them in order). The compiler can crash on
-invalid text, so only the child process (`worker.py`) loads this.
+invalid text, so only the child process (`worker.py`) loads it.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ class Compiler:
     def session(
         self, code_format: str, folders: Sequence[str], *, with_lines: bool = False
     ) -> Session:
-        """A session for one of `FORMATS`; imported modules are searched in `folders`."""
+        """A session for one of `FORMATS`, which searches `folders` for imported modules."""
         form = FORMATS[code_format]
         profile = 0
         if form.profile:

@@ -5,9 +5,9 @@ The numbers are those of `slang.h`, which never change.
 
 from __future__ import annotations
 
-# `CompilerOptionName`: number and value. No warning of arrays whose size is a link-time constant,
-# as our group memory is (22); -O1, whose SPIR-V naga can read (46); names of entry points are
-# kept (52); diagnostics have no colour (144).
+# `CompilerOptionName`: number and value. 22: no warning about arrays whose size is a link-time
+# constant, such as our group memory. 46: -O1, whose SPIR-V naga can read. 52: keeps the names of
+# entry points. 144: diagnostics without colour.
 OPTIONS: tuple[tuple[int, int | str], ...] = ((22, "31010"), (46, 1), (52, 1), (144, 2))
 GENERATE_SPIRV_DIRECTLY = 1 << 10
 ROW_MAJOR = 1

@@ -1,4 +1,4 @@
-"""Files of shaderad -> a digest, for keys of the cache: results depend on our own code as well."""
+"""Source files of shaderad -> a digest for cache keys, because results depend on our own code."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from shaderad.compiler.cache import key_of
 PACKAGE = Path(__file__).parents[1]
 
 COMPILING = ("compiler/libslang.py", "compiler/options.py", "compiler/worker.py")
-"""The files that decide, beside a request, the code that Slang makes of it."""
+"""The files that, with a request, determine the compiled code."""
 
 VETTING = (
     "compiler/spirv.py",
@@ -21,7 +21,7 @@ VETTING = (
     "runtime/wgpu_pipelines.py",
     "runtime/wgpu_vetting.py",
 )
-"""The files that decide, beside a request, how code is rewritten for naga, and its verdict."""
+"""The files that, with a request, determine the code rewritten for naga and its verdict."""
 
 
 @functools.cache
@@ -30,6 +30,6 @@ def digest_of(names: Iterable[str], package: Path = PACKAGE) -> str:
     try:
         return key_of(*((package / name).read_bytes() for name in names))
     except OSError:
-        # A program that was frozen carries no sources; they change with its executable.
+        # A frozen program contains no sources; they change with its executable.
         status = Path(sys.executable).stat()
         return key_of(*names, f"{status.st_size} {status.st_mtime_ns}")

@@ -1,8 +1,8 @@
-"""Compiled code -> the place at which it binds each resource of its program, a reader a format.
+"""Compiled code -> the place at which it binds each resource, with one reader per format.
 
 SPIR-V and WGSL keep the set and slots of the Slang text for resources that the code uses. Slang
 numbers HLSL registers per class and Metal buffers in the order of declaration, unless the text
-numbers them. All places are read from the code, so a manifest states what the compiler did.
+numbers them. All places are read from the code, so the manifest agrees with the compiler.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ def spirv_places(program: Program, content: bytes) -> dict[str, Place]:
 
 def wgsl_places(program: Program, content: bytes) -> dict[str, Place]:
     """Groups and bindings."""
-    found = _WGSL_BINDING.findall(content.decode())
-    return _slots(program, {(int(group), int(slot)) for slot, group in found})
+    bindings = _WGSL_BINDING.findall(content.decode())
+    return _slots(program, {(int(group), int(slot)) for slot, group in bindings})
 
 
 def _slots(program: Program, used: set[tuple[int, int]]) -> dict[str, Place]:
-    """The slots of the program, if they are among the (set, binding) pairs of the code."""
+    """The slots of the program that are among the (set, binding) pairs of the code."""
     return {
         b.name: {"set": program.space, "binding": b.slot} if (program.space, b.slot) in used else {}
         for b in program.bindings
@@ -66,6 +66,6 @@ def hlsl_places(program: Program, content: bytes) -> dict[str, Place]:
 
 def metal_places(program: Program, content: bytes) -> dict[str, Place]:
     """Indices of buffers, textures and samplers."""
-    found = _METAL_INDEX.findall(content.decode())
-    places: dict[str, Place] = {name: {kind: int(index)} for name, kind, index in found}
+    indices = _METAL_INDEX.findall(content.decode())
+    places: dict[str, Place] = {name: {kind: int(index)} for name, kind, index in indices}
     return {b.name: places.get(b.name, {}) for b in program.bindings}

@@ -1,7 +1,7 @@
-"""The type of elements and a launch shape -> the passes of a reduction or scan, for all sizes.
+"""An element type and a launch shape -> the passes of a reduction or scan, for all sizes.
 
-Formulas over the number and length of rows give the passes that run, their groups and their size
-words. The host evaluates them for each call, so that a program is the same for all shapes.
+Formulas in the number and length of rows give the passes that run, their groups and their size
+words. The host evaluates them for each call, so one program serves all shapes.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from shaderad.ir.types import Type, byte_count
 ROWS, LENGTH = "rows", "length"
 """The number and length of rows, from which all other sizes follow."""
 BLOCK = 8
-"""Elements of a thread's block; all chunks but the last of a row are whole blocks."""
+"""Elements of a thread's block; all chunks except the last of a row are whole blocks."""
 GROUP_LIMIT = 4096
 """Maximum groups of a pass; each loops over several chunks."""
 _SHORTEST_TOGETHER = 128
-"""A group works together on chunks of at least so many elements; else each thread takes one."""
+"""A group works together on chunks of at least this many elements; else each thread takes one."""
 _GROUP_MEMORY = 16 * 1024
-"""Bytes of group memory that WebGPU promises."""
+"""Bytes of group memory that WebGPU guarantees."""
 
 
 def width_of(state: Type) -> int:
@@ -64,13 +64,13 @@ class Chunks:
     is_together: bool
     """True if a group works on a chunk together; else each thread takes one."""
     is_chosen: Size
-    """1 if teams work in this way, else 0."""
+    """1 if this pass is the one that runs, else 0."""
     words: Mapping[str, str]
-    """The size of each word of the constant buffer."""
+    """The name of the size in each word of the constant buffer."""
     chunk_count: Size
     """Chunks of a row."""
     team_count: Size
-    """Chunks of all rows; a team, group or thread, works on one."""
+    """Chunks of all rows; each is the work of one team, which is a group or a thread."""
     group_count: Size
     team_width: int
     """The teams of one group."""
@@ -78,14 +78,14 @@ class Chunks:
     chunk_length: Size
 
     def start_of(self, team: Size) -> Size:
-        """The number of the element with which a team begins."""
+        """The index of the first element of a team."""
         row = sizes.floor_divide(team, self.chunk_count)
         number = sizes.subtract(team, sizes.multiply(row, self.chunk_count))
         start = sizes.multiply(number, self.chunk_length)
         return sizes.add(sizes.multiply(row, self.row_length), start)
 
     def group_count_of(self, teams: Size) -> Size:
-        """The groups for some of the teams."""
+        """The number of groups for so many teams."""
         return sizes.minimum(sizes.divide_up(teams, self.team_width), GROUP_LIMIT)
 
     @property
@@ -99,7 +99,7 @@ class PlannedPass:
     """One pass before it is lowered."""
 
     step: int
-    """The number of its step among those of the reduction or scan."""
+    """The index of its step in the reduction or scan."""
     chunks: Chunks
     is_needed: Size
     """The pass runs if this is positive."""
@@ -109,7 +109,8 @@ class PlannedPass:
 class RowLayout:
     """The passes of a reduction or scan for all sizes.
 
-    A step has one pass for each way in which its teams work; sizes choose the one that runs.
+    A step has one pass for teams that are groups and one for teams that are threads; the sizes
+    select the pass that runs.
     """
 
     formulas: Formulas
@@ -118,16 +119,18 @@ class RowLayout:
     """Chunks of all rows."""
 
     def needed(self, rows: int, length: int) -> tuple[int, ...]:
-        """The positions of the passes that run for `rows` rows of `length` elements."""
-        known = self.formulas.evaluate(rows, length)
+        """The indices of the passes that run for `rows` rows of `length` elements."""
+        values = self.formulas.evaluate(rows, length)
         return tuple(
-            k for k, one in enumerate(self.passes) if sizes.evaluate(one.is_needed, known) > 0
+            k
+            for k, planned in enumerate(self.passes)
+            if sizes.evaluate(planned.is_needed, values) > 0
         )
 
 
 @lru_cache(maxsize=64)
 def reduction_layout(state: Type, shape: LaunchShape) -> RowLayout:
-    """The passes of a reduction: of chunks, then of their totals."""
+    """The passes of a reduction: over chunks, then over their totals."""
     formulas, cut, width = Formulas(), _cut_of(state, shape), width_of(state)
     chunks = _cut_rows(formulas, cut, width)
     totals = _rows_of_chunks(formulas, "last_", cut, width)
@@ -175,17 +178,17 @@ def _cut_rows(formulas: Formulas, cut: Cut, width: int) -> tuple[Chunks, ...]:
     count = formulas.define("several_chunks", several)
     blocks = sizes.maximum(1, sizes.divide_up(length, sizes.multiply(BLOCK, count)))
     if not cut.is_together:
-        # The elements that threads read at one time lie in different sets of a cache.
+        # An odd number of blocks, so that threads read from different sets of a cache at a time.
         blocks = sizes.add(1, sizes.multiply(2, sizes.floor_divide(blocks, 2)))
     chunk_length = formulas.define("chunk_length", sizes.multiply(BLOCK, blocks))
-    # As lengths are rounded up, there may be fewer chunks: none is empty.
+    # Lengths are rounded up, so there may be fewer chunks, but none is empty.
     count = sizes.maximum(1, sizes.divide_up(length, chunk_length))
     chunk_count = formulas.define("chunk_count", count)
     return _chunks(formulas, "", LENGTH, chunk_length, chunk_count, cut, width)
 
 
 def _rows_of_chunks(formulas: Formulas, prefix: str, cut: Cut, width: int) -> tuple[Chunks, ...]:
-    """Rows of the totals of chunks, one chunk per row; names of sizes begin with `prefix`."""
+    """The rows of chunk totals, one chunk per row; names of sizes begin with `prefix`."""
     length = sizes.maximum(1, sizes.symbol("chunk_count"))
     chunk_length = formulas.define(f"{prefix}chunk_length", length)
     chunk_count = formulas.define(f"{prefix}chunk_count", 1)
@@ -201,7 +204,7 @@ def _chunks(
     cut: Cut,
     width: int,
 ) -> tuple[Chunks, ...]:
-    """The chunks for each way in which teams may work."""
+    """The chunks for teams that are groups and for teams that are threads."""
     teams = formulas.define(f"{prefix}team_count", sizes.multiply(sizes.symbol(ROWS), chunk_count))
     words = {"row_length": row_length}
     words |= {n: f"{prefix}{n}" for n in ("chunk_length", "chunk_count", "team_count")}

@@ -12,7 +12,7 @@ Instruction = tuple[int, tuple[int, ...]]
 
 
 class MalformedSpirvError(ValueError):
-    """A module that is no sequence of instructions."""
+    """A module that is not a sequence of instructions."""
 
 
 def words_of(module: bytes) -> tuple[int, ...]:
@@ -32,10 +32,10 @@ def instructions(words: tuple[int, ...]) -> Iterator[Instruction]:
     Raises:
         MalformedSpirvError: An instruction has no words, or more than are left.
     """
-    at = HEADER_WORDS
-    while at < len(words):
-        count, opcode = words[at] >> 16, words[at] & 0xFFFF
-        if not 0 < count <= len(words) - at:
-            raise MalformedSpirvError(f"an instruction of {count} words at word {at}")
-        yield opcode, words[at + 1 : at + count]
-        at += count
+    start = HEADER_WORDS
+    while start < len(words):
+        count, opcode = words[start] >> 16, words[start] & 0xFFFF
+        if not 0 < count <= len(words) - start:
+            raise MalformedSpirvError(f"an instruction of {count} words at word {start}")
+        yield opcode, words[start + 1 : start + count]
+        start += count

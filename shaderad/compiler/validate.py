@@ -1,7 +1,7 @@
 """Compiled code -> the verdict of an independent validator, or of a driver's compiler.
 
-Invariant: a validator changes no byte. One that is missing, too old for Slang's output, hangs or
-dies gives `UNAVAILABLE` with the reason, never a refusal.
+Invariants: a validator changes no byte. If a validator is missing, too old for Slang's output,
+hangs or crashes, the verdict is `UNAVAILABLE` with the reason, never a refusal.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A command line: ``{entry}`` and ``{output}`` are filled in, the code's file comes last."""
+    """A command line with ``{entry}`` and ``{output}`` to fill in; the code's file comes last."""
 
     name: str
     arguments: tuple[str, ...]
@@ -71,7 +71,7 @@ class Tool:
     unknown: tuple[str, ...] = ()
     """Names that no version of the tool accepts in code."""
     unfit: str = ""
-    """The message of an outdated version about input that it cannot read."""
+    """The message of an outdated version that cannot read the input."""
     is_expected: bool = True
     """True if its absence is reported."""
 
@@ -109,7 +109,7 @@ TOOLS: dict[str, Tool] = {
         ),
         Tool(
             name="nvcc",
-            # 75: the oldest that CUDA 13 knows. The define is Slang's, for kernels with half.
+            # 75: the oldest architecture of CUDA 13. Slang needs the define for kernels with half.
             arguments=tuple("--ptx -w -arch=sm_75 -D SLANG_CUDA_ENABLE_HALF -o {output}".split()),
             remedy="see developer.nvidia.com/cuda-downloads",
             is_expected=False,
@@ -125,7 +125,7 @@ def validator_names(code_format: str) -> tuple[str, ...]:
 
 
 def validate(code: Code, entry: str, name: str = "") -> Judgement | None:
-    """The answer of tool `name`, or of the format's first; `None` if there is no such tool."""
+    """The answer of tool `name`, or of the first one of the format; `None` if there is none."""
     first = next(iter(FORMATS[code.format].validators), "")
     tool = TOOLS.get(name or first)
     if tool is None:
@@ -183,7 +183,7 @@ def _answer(tool: Tool, path: str, code: Code, entry: str) -> Judgement:
 
 
 def _find(name: str) -> str | None:
-    """The path of program `name`, searched in Python's folder, where pip installs, then on PATH."""
+    """The path of program `name`, in Python's folder, to which pip installs, or on PATH."""
     return shutil.which(name, path=str(Path(sys.executable).parent)) or shutil.which(name)
 
 
@@ -196,13 +196,13 @@ class Verdict:
 
     is_accepted: bool
     reason: str = ""
-    """The compiler's message, the signal it died of, or the cause of a missing answer."""
+    """The compiler's message, the signal that ended it, or the cause of a missing answer."""
     is_final: bool = True
-    """False if another attempt may differ: no device, or a compiler that was stopped."""
+    """False if another attempt may give another answer: no device, or a stopped compiler."""
     content: bytes = b""
-    """The code as naga reads it, if it was accepted."""
+    """The code rewritten for naga, if it was accepted."""
     is_read: bool = False
-    """True if naga reads the code, also where wgpu then makes no pipeline of it."""
+    """True if naga reads the code, even if wgpu then creates no pipeline from it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,9 +214,9 @@ class PipelineLayout:
     space: int
     """The number of the bind group; those before it are empty."""
     immediate_bytes: int
-    """The bytes of immediates that hold the program's words; 0 where a constant buffer does."""
+    """The bytes of immediates for the program's words; 0 if a constant buffer holds them."""
     words_bytes: int
-    """The size of the constant buffer; 0 where there is none."""
+    """The size of the constant buffer; 0 if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,12 +228,12 @@ class VettingDevice:
     driver: str
     """Name and version; `adapter`, `api` and `driver` are part of a verdict's cache key."""
     features: tuple[str, ...]
-    """Names of the runtime."""
+    """The features by their names in the runtime."""
     limits: Mapping[str, int]
     version: str
     """The version of wgpu-native, which contains naga; part of the cache key."""
     offers: frozenset[str] = frozenset()
-    """The features that it has of `compiler.artifact.FEATURES`."""
+    """The subset of `compiler.artifact.FEATURES` that it supports."""
 
 
 def vet(
@@ -247,8 +247,9 @@ def vet(
 ) -> Verdict:
     """Rewrites SPIR-V or WGSL for naga, and creates its pipeline, in the child process.
 
-    Final verdicts are cached with the rewritten code, by all that decides them: the code, its entry
-    point and layout, the device, the version of wgpu-native, and our own code that rewrites.
+    Final verdicts are cached with the rewritten code. The cache key has everything that determines
+    them: the code, its entry point and layout, the device, the version of wgpu-native, and the
+    sources that rewrite code.
 
     Raises:
         CompileError: SR0506, no child process.
@@ -269,8 +270,8 @@ def vet(
 def run_ahead(code: Code, entry: str, device: VettingDevice, layout: PipelineLayout) -> None:
     """Lets the driver compile accepted code in the child process, into the driver's own cache.
 
-    Some drivers compile when a pipeline first runs. This is done once for each code on a machine;
-    whatever goes wrong is left to the host's own first run.
+    Some drivers compile when a pipeline first runs. This runs once per code and machine. It ignores
+    errors, because the host's own first run meets them again.
     """
     cache = default_cache()
     request = _request("run", code, entry, device, layout)
@@ -343,7 +344,7 @@ def _verdict(request: dict[str, Any], timeout: float, process: Child | Children)
         return Verdict(False, f"{late.compiler} {late.excess} over {size}", is_final=False)
     except ChildUnavailable as failure:
         raise error("SR0506", reason=failure) from None
-    if "failure" in reply:  # No device, for example: the code is not at fault.
+    if "failure" in reply:  # The code is not at fault, for example if there is no device.
         return Verdict(False, reply["failure"], is_final=False)
     is_accepted = "refused" not in reply
     content, is_read = reply.get("content", b""), is_accepted or reply.get("is_read", False)
@@ -361,5 +362,5 @@ def _panic(stderr: str) -> str:
 
 @functools.cache
 def vetter() -> Children:
-    """The processes that vet: each holds an open device, and any code may end it."""
+    """The processes that vet; each holds an open device, and any code may crash it."""
     return Children(PROCESSES)

@@ -2,9 +2,9 @@
 
 Run as ``python -m shaderad.compiler.worker`` by `child.py`. A message is a 4-byte little-endian
 length and that many bytes of msgpack. Requests come on standard input. The original standard output
-carries ``{"ready"}`` once, then for each request, several times a second, its cost so far,
-``{"used", "stage"}``, and ``{"reply"}`` at its end. Output of libraries goes to standard error, so
-it cannot be mistaken for a reply. The process ends with its input, even during a compilation.
+carries ``{"ready"}`` once. For each request it carries the cost so far, ``{"used", "stage"}``,
+several times per second, and ``{"reply"}`` at the end. Output of libraries goes to standard error,
+so it cannot be mistaken for a reply. The process ends with its input, even during a compilation.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from shaderad.compiler.libslang import Compiler, Session, find_library
 
 Message = dict[str, Any]
 AtStage = Callable[[str], None]
-"""Called with the name of a stage that begins; messages name the stage that did not end."""
+"""Called with the name of each stage as it begins; messages name the stage that did not end."""
 
-_REPORTS_A_SECOND = 4
+_REPORTS_PER_SECOND = 4
 
 _MODULES_PER_SESSION = 64
 """A session keeps all its modules in memory; a new one costs 5 ms."""
@@ -55,9 +55,9 @@ class _Slang:
         session = session or compiler.session(code_format, folders, with_lines=with_lines)
         text, entry = request["slang"], request["entry"]
         module = "kernel_" + hashlib.sha256(text.encode()).hexdigest()[:16]
-        # The path must differ, too: a session asserts that no two modules share one.
+        # The path must be unique, too: a session asserts that no two modules share one.
         code, log = session.compile(module, f"{module}.slang", text, entry)
-        # A failed module stays in its session half loaded and breaks the next one.
+        # A failed module stays in its session, half loaded, and breaks the next one.
         if code and not log and session.module_count < _MODULES_PER_SESSION:
             self._sessions[key] = session
         else:
@@ -109,7 +109,7 @@ def _ping(_request: Message, _at_stage: AtStage) -> Message:
 
 
 def _read_requests(source: BinaryIO, into: queue.SimpleQueue[Message]) -> None:
-    """Queues requests; ends the process with the input, as the parent is gone."""
+    """Queues requests; ends the process at the end of input, because the parent is gone."""
     while True:
         head = source.read(4)
         if len(head) < 4:
@@ -128,7 +128,7 @@ def _be_quiet() -> None:
 
 
 class ParentPipe:
-    """Messages to the parent, from the working thread and from a thread that reports progress."""
+    """Sends messages to the parent from the working thread and from one that reports progress."""
 
     def __init__(self, pipe: BinaryIO) -> None:
         self._pipe = pipe
@@ -153,7 +153,7 @@ class ParentPipe:
 
     def _report(self) -> None:
         while self._is_serving.wait():
-            time.sleep(1 / _REPORTS_A_SECOND)
+            time.sleep(1 / _REPORTS_PER_SECOND)
             with self._lock:
                 if self._is_serving.is_set():
                     used = time.process_time() - self._start

@@ -1,13 +1,13 @@
-"""The Python body of a kernel -> a function that computes in Python what the kernel computes.
+"""The Python body of a kernel -> a Python function with the results of the kernel.
 
-The body stays Python with its own file and lines, so that ``breakpoint()``, ``print`` and stepping
-work. Five things change: assigned and returned values are copied, callees are resolved at the
-call, shifts and powers are those of 32-bit numbers, ``while sad.limit(...)`` counts its iterations,
-and f-strings format values as a device does.
+The body keeps its file and lines, so that ``breakpoint()``, ``print`` and stepping work. Five
+things change: assigned and returned values are copied, callees are resolved at the call, shifts and
+powers are those of 32-bit numbers, ``while sad.limit(...)`` counts its iterations, and f-strings
+format values as a device does.
 
-User functions and methods run as such bodies, too; primitives compute in NumPy on vectors;
-constructors copy. ``fwd_diff`` and ``bwd_diff`` run in the interpreter, which differentiates by the
-rules.
+User functions and methods are rewritten in the same way. Primitives compute in NumPy on vectors,
+and constructors copy. ``fwd_diff`` and ``bwd_diff`` run in the interpreter, which differentiates by
+the rules.
 """
 
 from __future__ import annotations
@@ -65,13 +65,13 @@ def _shift_count(count: Any) -> Any:
 
 
 def _base(base: Any) -> Any:
-    """The base of a power as a float: NumPy refuses ints with negative exponents."""
+    """The base of a power as a float, because NumPy refuses ints with negative exponents."""
     is_integer = np.asarray(base).dtype.kind in "iu"
     return np.float32(base) if is_integer else base
 
 
 def _called(name: str, argument: ast.expr) -> ast.expr:
-    """``name(argument)`` at the place of `argument`."""
+    """``name(argument)`` at the source position of `argument`."""
     callee = ast.copy_location(ast.Name(name, ast.Load()), argument)
     return ast.copy_location(ast.Call(callee, [argument], []), argument)
 
@@ -96,7 +96,7 @@ class _BodyToPython(ast.NodeTransformer):
         return node
 
     def visit_While(self, node: ast.While) -> ast.AST | list[ast.stmt]:
-        """A loop whose condition is a call resolves it with a `head` of its own."""
+        """Gives a loop whose condition is a call its own `head` to resolve it."""
         self.generic_visit(node)
         if not isinstance(node.test, ast.Call):
             return node
@@ -121,7 +121,7 @@ class _BodyToPython(ast.NodeTransformer):
         return self.visit_Assign(ast.copy_location(plain, node))
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
-        """``x += v`` binds a new value: other names of the same vector must not change."""
+        """``x += v`` binds a new value, because other names of the same vector must not change."""
         if not isinstance(node.target, ast.Name):
             self.generic_visit(node)
             if isinstance(node.op, ast.LShift | ast.RShift):
@@ -186,9 +186,9 @@ class Calls:
             return _constructor(callee)
         if callee is print:
             return _print
-        known = _known(callee)
-        if known is not None:
-            return known
+        counterpart = _counterpart(callee)
+        if counterpart is not None:
+            return counterpart
         is_math = getattr(callee, "__module__", "") == math.__name__
         return _in_kernel_form(lambda *args: callee(*map(float, args))) if is_math else callee
 
@@ -210,7 +210,7 @@ class Calls:
         return self._python_by_function[function]
 
     def _head(self) -> Callable[[Any], Any]:
-        """The `resolve` of a condition for one run of its loop; ``sad.limit`` counts iterations."""
+        """A `resolve` for the condition of one run of a loop, in which ``sad.limit`` counts."""
         turns = count()
 
         def limited(condition: Any, limit: int) -> Any:
@@ -256,12 +256,12 @@ class Calls:
 
 
 def _passed(value: Any, t: types.Type) -> Any:
-    """An argument as a parameter of type `t` holds it."""
+    """An argument converted to the type `t` of its parameter."""
     return fitted(value, t) if types.scalar_of(t) is not None else copied(value)
 
 
 def _first(value: Any, *_: Any) -> Any:
-    """The forms whose result is their first argument."""
+    """Implements the forms that return their first argument."""
     return value
 
 
@@ -330,7 +330,7 @@ def _constructor(cls: type) -> Callable[..., Any]:
 
 
 def _as_int(x: Any) -> int:
-    """``int(x)``, which saturates in kernels."""
+    """``int(x)`` as in kernels, where it saturates."""
     is_float = isinstance(x, float | np.floating)
     return int(to_integer(np.asarray(cast("Any", x)), np.dtype(np.int32)) if is_float else x)
 
@@ -340,7 +340,7 @@ _BUILTINS: Mapping[Any, ops.Op] = MappingProxyType(
 )
 
 
-def _known(callee: Any) -> Callable[..., Any] | None:
+def _counterpart(callee: Any) -> Callable[..., Any] | None:
     """The counterpart of a function such as `abs`, `math.sin` or `sad.sigmoid`."""
     activation = activation_name(callee)
     if activation is not None:
@@ -369,22 +369,22 @@ class _InNumPy:
 
 
 def _activated(name: str, x: Any, approximate: str = "none") -> Any:
-    """An activation of a scalar, vector or matrix; of halves in float, rounded once."""
-    given = np.asarray(x)
+    """An activation of a scalar, vector or matrix; computes halves in float and rounds once."""
+    data = np.asarray(x)
     if name == "relu":
         return FORMULAS[name](_InNumPy(), x)
     formula = GELUS[approximate] if name == "gelu" else FORMULAS[name]
-    is_double = given.dtype == np.float64
-    found = formula(_InNumPy(), in_kernel_form(given if is_double else given.astype(np.float32)))
-    is_half = given.dtype == np.float16
-    return in_kernel_form(np.asarray(found).astype(np.float16)) if is_half else found
+    is_double = data.dtype == np.float64
+    result = formula(_InNumPy(), in_kernel_form(data if is_double else data.astype(np.float32)))
+    is_half = data.dtype == np.float16
+    return in_kernel_form(np.asarray(result).astype(np.float16)) if is_half else result
 
 
 def _primitive(op: ops.Op) -> Callable[..., Any]:
     """An op on scalars, vectors and matrices."""
 
     def call(*args: Any) -> Any:
-        if op.arity == 2 and len(args) > 2:  # min and max of several
+        if op.arity == 2 and len(args) > 2:  # min and max of several arguments
             return call(call(*args[:2]), *args[2:])
         with np.errstate(all="ignore"):
             result = np.asarray(op.numpy(*map(np.asarray, args)))

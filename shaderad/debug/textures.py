@@ -1,4 +1,4 @@
-"""A texture as one thread sees it: its methods compute from texels what its unit would."""
+"""A texture for one debugged thread, whose methods compute lookups from texels."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class TextureValue:
     """The value of a texture parameter."""
 
     def __init__(self, texels: Any, size: Any, t: TextureType, body: Body) -> None:
-        # texels: an array of one axis; size: an int4; body: a function of kernels -> its Python.
+        # texels: an array of one axis; size: an int4; body: a kernel function -> its Python body.
         self._texels = texels
         self._size = size
         self._type = t

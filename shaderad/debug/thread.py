@@ -1,8 +1,8 @@
 """``kernel.debug(...)``: runs one thread of a launch as Python.
 
-In arrays hold the caller's data; written arrays start as on a device and hold the writes of this
-thread alone. Invariant: an index out of range never reaches an element; it is an error at its line,
-or, with ``bounds="ignore"``, reads 0 and writes nothing.
+In arrays hold the caller's data. Written arrays have the same initial values as on a device, and
+hold only the writes of this thread. Invariant: an index out of range never reaches an element. It
+is an error at its line or, with ``bounds="ignore"``, reads 0 and writes nothing.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ def debug_kernel(
         function: The decorated kernel.
         args: As in a call of the kernel.
         kwargs: As in a call of the kernel.
-        thread: Its index, or its row-major number.
+        thread: The index of the thread, or its row-major number.
 
     Returns:
-        For each written array the elements that the thread wrote, by index.
+        For each written array, the elements that the thread wrote, by index.
 
     Raises:
-        ShapeError: As a call of the kernel; SR0676 where the launch has no such thread.
+        ShapeError: As in a call of the kernel; SR0676 if the launch has no such thread.
         BoundsError: SR0675 at the line that uses an index out of range.
     """
     call = bound_call(function, args, kwargs)
@@ -101,7 +101,7 @@ def _thread_index(
 
 
 class _ReadArray:
-    """An In array, or the target of a pointer, as one thread sees it."""
+    """An In array, or the target of a pointer, for one thread."""
 
     def __init__(
         self, name: str, t: types.BufferType, shape: Index, classes: Classes, bounds: str,
@@ -125,7 +125,7 @@ class _ReadArray:
         return self._zero() if position is None else self._read(position)
 
     def _position(self, key: Any) -> Index | None:
-        """The checked index; `None` where it is out of range under ``bounds="ignore"``."""
+        """The checked index; `None` if it is out of range with ``bounds="ignore"``."""
         index = cast("tuple[Any, ...]", key if isinstance(key, tuple) else (key,))
         pairs = zip(index, self.shape, strict=True)
         try:
@@ -140,7 +140,7 @@ class _ReadArray:
 
 
 class _WrittenArray(_ReadArray):
-    """An Out, Add, Min or Max array: the elements that this thread read or wrote."""
+    """An Out, Add, Min or Max array, as the elements that this thread has read or written."""
 
     def __init__(
         self, name: str, t: types.BufferType, shape: Index, classes: Classes, bounds: str
@@ -171,7 +171,7 @@ class _WrittenArray(_ReadArray):
 
 
 class _ThreadBinder:
-    """Arguments of the call -> the values that the body's parameters hold."""
+    """Arguments of the call -> the values of the body's parameters."""
 
     def __init__(
         self, classes: Classes, options: Mapping[str, Any], dim: tuple[int, ...], body: Body
@@ -220,14 +220,14 @@ class _ThreadBinder:
         return TextureValue(texels, size, t, self._body)
 
     def _array(self, value: Any, t: types.BufferType, name: str) -> _ReadArray:
-        """An array, or the elements behind a pointer; structs of pointers are bound when read."""
+        """An array, or the elements behind a pointer; structs of pointers are bound on read."""
         if holds_pointers(t.element):
             structs = list(value)
 
             def struct_at(index: Index) -> Any:
                 return self._bound(structs[index[0]], t.element, name)
 
-            # A struct of pointers has no zero: an index out of range is always an error.
+            # A struct of pointers has no zero, so an index out of range is always an error.
             return _ReadArray(name, t, (len(structs),), self._classes, "raise", struct_at)
         storage, shape = buffers.to_storage(_as_numpy(value), t.element, name)
         data = buffers.to_host(storage, t.element)
@@ -239,5 +239,5 @@ class _ThreadBinder:
 
 
 def _as_numpy(value: Any) -> Any:
-    """The data of a device array as a NumPy array; other values as they are."""
+    """The data of a device array as a NumPy array; other values unchanged."""
     return value.numpy() if isinstance(value, Array) else value

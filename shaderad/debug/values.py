@@ -1,7 +1,7 @@
-"""Values that behave in Python as they do in a kernel: vectors with swizzles, local arrays, pairs.
+"""Python values that behave as in a kernel: vectors with swizzles, local arrays, pairs.
 
-Scalars are NumPy's, so that floats round and ints wrap as on a device. Invariant: assignments and
-calls copy (`copied`); reads do not, so that ``b[i].x = 1.0`` writes into ``b``.
+Scalars are those of NumPy, so that floats round and ints wrap as on a device. Invariant:
+assignments and calls copy (`copied`); reads do not, so that ``b[i].x = 1.0`` writes into ``b``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def checked(index: Any, length: int, name: str) -> int:
     """An index as Python's int.
 
     Raises:
-        BoundsError: SR0675 where it is negative or not below `length`.
+        BoundsError: SR0675 if it is negative or not below `length`.
     """
     if not 0 <= index < length:
         raise error("SR0675", name=name, index=index, length=length)
@@ -46,7 +46,7 @@ class _Components(np.ndarray[Any, Any]):
         super().__setitem__(self._checked(index), value)
 
     def _checked(self, index: Any) -> Any:
-        """`index`, checked if it is a number: NumPy itself also passes slices."""
+        """`index`, checked if it is a number, because NumPy itself also passes slices."""
         is_number = isinstance(index, int | np.integer)
         name = "the vector" if self.ndim == 1 else "the matrix"
         return checked(index, len(self), name) if is_number else index
@@ -83,13 +83,13 @@ class MatrixValue(_Components):
 
 
 def _spelled(value: np.ndarray[Any, Any]) -> str:
-    """The name of the type of a vector or matrix: ``float3``."""
+    """The name of the type of a vector or matrix, such as ``float3``."""
     kind = next(k for k, t in NUMPY_BY_KIND.items() if value.dtype == t)
     return kind.value + "x".join(map(str, value.shape))
 
 
 def _columns(name: str, count: int) -> list[int] | int | None:
-    """The component numbers of a swizzle, one alone as an int; `None` for other names."""
+    """The component numbers of a swizzle, as an int if it has one; `None` for other names."""
     for letters in _LETTERS:
         if 1 <= len(name) <= 4 and set(name) <= set(letters[:count]):
             columns = [letters.index(c) for c in name]
@@ -160,7 +160,7 @@ def _text(value: Any, otherwise: Callable[[Any], str], spec: str = "") -> str:
 
 
 def in_kernel_form(value: Any) -> Any:
-    """A value of NumPy or Python as the kernel language has it: vectors, numbers of 32 bits."""
+    """A value of NumPy or Python in its form in kernels: vectors, and numbers of 32 bits."""
     if isinstance(value, np.ndarray | np.generic):
         data: Any = np.asarray(cast("Any", value))
         if data.ndim:
@@ -193,7 +193,7 @@ def copied(value: Any) -> Any:
 
 
 def fitted(value: Any, t: Type) -> Any:
-    """A copy of a value as type `t` holds it."""
+    """A copy of a value converted to type `t`."""
     scalar = types.scalar_of(t)
     if scalar is None:
         return copied(value)

@@ -1,1 +1,1 @@
-"""Devices as users hold them, the stages that they keep, their reports and prints."""
+"""The public `Device`, the stages that it caches, and its reports and prints."""

@@ -1,4 +1,4 @@
-"""Devices as users hold them: a runtime, its stages, its report and print buffers.
+"""The public `Device`: a runtime with its stages and its report and print buffers.
 
 Invariant: state that outlives a call belongs to a `Device`. This module keeps only the default
 device, which opens when it is first needed, and the devices that a context has entered.
@@ -65,7 +65,7 @@ class Device:
         self._kept: dict[Callable[[Device], Any], Any] = {}
 
     def _renew_lock(self) -> None:
-        """Replaces the lock in a forked process, where the thread that held it does not run."""
+        """Replaces the lock in a forked process, where the thread that held it does not exist."""
         self._lock = threading.RLock()
 
     @property
@@ -120,14 +120,15 @@ class Device:
     def read(self, requests: Sequence[tuple[DeviceBuffer, int, int]]) -> list[memoryview]:
         """Reads buffers and, in the same round trip, the reports of kernels, which it raises.
 
-        Prints of kernels are written before that. A request: buffer, first byte, byte count.
+        Prints of kernels are written first. A request is a buffer, first byte and byte count.
         """
         with turn(self._lock):
             self._write_prints()
             report = self._report if self._may_have_reports else None
             if report is None and not self._noted:
                 return self.runtime.read(requests) if requests else []
-            # Before the read: a dispatch that another thread records meanwhile sets it again.
+            # Cleared before the read, because a dispatch that another thread records in the
+            # meantime sets it again.
             self._may_have_reports = False
             try:
                 reported, contents = self._read_with(report, requests)
@@ -143,7 +144,8 @@ class Device:
         """Writes the lines that kernels printed since the last call to `sys.stdout`."""
         if not self._may_have_prints or self._prints is None:
             return
-        # Before the read: a dispatch that another thread records meanwhile sets it again.
+        # Cleared before the read, because a dispatch that another thread records in the meantime
+        # sets it again.
         self._may_have_prints = False
         try:
             text = self._taken_prints(self._prints)
@@ -185,14 +187,14 @@ class Device:
         return error_of(kernel, site, report)
 
     def report_buffer(self) -> DeviceBuffer:
-        """The buffer for reports of dispatches, which are announced by `recorded`."""
+        """The report buffer; call `recorded` for dispatches that write to it."""
         with turn(self._lock):
             if self._report is None:
                 self._report = self.runtime.allocate(REPORT_BYTES)
             return self._report
 
     def print_buffer(self) -> DeviceBuffer:
-        """The buffer for prints of dispatches, which are announced by `recorded`."""
+        """The print buffer; call `recorded` for dispatches that write to it."""
         with self._lock:
             if self._prints is None:
                 self._prints = self.runtime.allocate(PRINT_BYTES)
@@ -207,7 +209,7 @@ class Device:
         return next(self._launches)
 
     def recorded(self, *, may_report: bool, may_print: bool, count: int) -> None:
-        """Notes what recorded dispatches do, inside of `Runtime.together`."""
+        """Notes that dispatches were recorded. Called inside `Runtime.together`."""
         if may_print:
             self._may_have_prints = True
         if may_report:
@@ -219,10 +221,10 @@ class Device:
         self._noted.append(failure)
 
     def kept(self, make: Callable[[Device], T]) -> T:
-        """The result of ``make(device)``, which is called once."""
-        found: T | None = self._kept.get(make)
-        if found is not None:
-            return found
+        """The cached result of ``make(device)``, which is called only once."""
+        result: T | None = self._kept.get(make)
+        if result is not None:
+            return result
         with self._lock:
             if make not in self._kept:
                 self._kept[make] = make(self)
@@ -242,12 +244,12 @@ class _Default:
     """True if the program opened it, or chose it by `use`."""
 
     def renew_lock(self) -> None:
-        """Replaces the lock in a forked process, where the thread that held it does not run."""
+        """Replaces the lock in a forked process, where the thread that held it does not exist."""
         self.lock = threading.Lock()
 
     @property
     def gives_way(self) -> bool:
-        """True if the next device that is opened takes its place."""
+        """True if the next opened device replaces it."""
         device = self.device
         return device is None or not self.is_opened or device.is_closed or device.runtime.is_lost
 
@@ -303,7 +305,7 @@ def asked_device(asked: Any) -> Device | None:
 
 
 def check_same(owner: Device, device: Device, name: str) -> None:
-    """Raises SR0650 if `name` is on the device `owner`, and its call on another `device`."""
+    """Raises SR0650 if the argument `name` is on `owner`, but its call runs on another `device`."""
     if owner is device:
         return
     shown = f"another {owner}" if repr(owner) == repr(device) else str(owner)

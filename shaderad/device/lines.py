@@ -10,7 +10,7 @@ from shaderad.diagnostics import NO_SPAN, DeviceError, Error, Span
 from shaderad.diagnostics.tracebacks import PACKAGE
 
 _CALLERS = ("jax", "torch")
-"""Libraries that call functions which users gave to `wrap`: their frames are no user's."""
+"""Libraries that call the functions of `wrap`; their frames are not the user's."""
 
 
 def user_span() -> Span:
@@ -31,13 +31,13 @@ def _is_user(frame: FrameType) -> bool:
 
 
 class AtUserLine:
-    """A context that gives errors without a line the one that called into shaderad."""
+    """A context that adds the line that called into shaderad to errors without a line."""
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, _: object, failure: BaseException | None, __: object) -> None:
-        # A lost or closed device is no fault of the line that meets it first.
+        # A lost or closed device is not the fault of the line that uses it first.
         if isinstance(failure, DeviceError):
             return
         if isinstance(failure, Error) and failure.span is None:
@@ -46,7 +46,7 @@ class AtUserLine:
 
 def _span(frame: FrameType) -> Span:
     code = frame.f_code
-    # An instruction has two bytes, and one entry in `co_positions`.
+    # Every instruction has two bytes and one entry in `co_positions`.
     position = next(islice(code.co_positions(), frame.f_lasti // 2, None), None)
     line, end_line, start, end = position or (frame.f_lineno, None, None, None)
     if line is None or start is None or end is None or end_line != line:

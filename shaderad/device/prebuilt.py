@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from shaderad.runtime import Capabilities
 
 
-# What says that shaderad, or a compiler, was given what it does not take.
+# Errors that mean that shaderad, or a compiler, got input that it does not accept.
 _CONTRADICTIONS = frozenset({"SR0501", "SR0609", "SR0614", "SR0615", "SR0617", "SR0618", "SR0639"})
 
 NOT_BUILT = "the folder holds primal and backward"
@@ -25,10 +25,10 @@ NOT_BUILT = "the folder holds primal and backward"
 
 @contextmanager
 def used_of_build(name: str, folder: str) -> Generator[None]:
-    """Blames the folder for what its entry `name` does wrong while it is used.
+    """Turns errors in the use of entry `name` into an error about its folder.
 
     Raises:
-        CompileError: SR0758, where its files and its manifest do not fit each other.
+        CompileError: SR0758, if the files of the folder do not match its manifest.
     """
     try:
         yield
@@ -63,20 +63,22 @@ class OfferedMode(Generic[T]):
     folder: str
     mode: Mode
     offers: Mapping[str, Offer[T] | str]
-    """By target; a text says why the target has none."""
+    """By target; the reason as text for a target without an offer."""
 
-    def serving(self, known: Capabilities) -> list[T]:
+    def serving(self, capabilities: Capabilities) -> list[T]:
         """The forms that run on a device, best first; not empty.
 
         Raises:
-            DeviceError: SR0724, where no target of the build runs on the device.
-            DerivativeError: SR0725, where the mode was not built.
+            DeviceError: SR0724, if no target of the build runs on the device.
+            DerivativeError: SR0725, if the mode was not built.
         """
-        wanted = targets_in(known.formats)
+        wanted = targets_in(capabilities.formats)
         here = {target: self.offers[target] for target in wanted if target in self.offers}
         offers = {target: offer for target, offer in here.items() if isinstance(offer, Offer)}
         lacks = {
-            target: sorted({need for program in offer.programs for need in lacking(program, known)})
+            target: sorted(
+                {need for program in offer.programs for need in lacking(program, capabilities)}
+            )
             for target, offer in offers.items()
         }
         forms = [offer.form for target, offer in offers.items() if not lacks[target]]
@@ -87,13 +89,14 @@ class OfferedMode(Generic[T]):
             raise without(self.name, self.mode, reasons[0])
         missing = "; ".join(f"for `{target}` the device lacks {', '.join(needs)}"
                             for target, needs in lacks.items())  # fmt: skip
-        raise error("SR0724", kernel=self.name, folder=self.folder, adapter=known.adapter,
-                    built=_listed(self.offers), runtime=known.runtime, wanted=_listed(wanted),
+        raise error("SR0724", kernel=self.name, folder=self.folder, adapter=capabilities.adapter,
+                    built=_listed(self.offers), runtime=capabilities.runtime,
+                    wanted=_listed(wanted),
                     missing=missing or "the folder has none of these")  # fmt: skip
 
 
 def without(name: str, mode: Mode, reason: str) -> Error:
-    """SR0725: a mode that was not built."""
+    """The error SR0725 for a mode that was not built."""
     return error("SR0725", kernel=name, mode=mode.name.lower(), reason=reason)
 
 
@@ -101,18 +104,18 @@ def _listed(targets: Iterable[str]) -> str:
     return ", ".join(f"`{target}`" for target in targets)
 
 
-def lacking(lowered: Lowered, known: Capabilities) -> list[str]:
-    """The needs of a program that a device lacks."""
+def lacking(lowered: Lowered, capabilities: Capabilities) -> list[str]:
+    """The requirements of a program that a device does not meet."""
     program = lowered.program
-    missing = [f"`{feature}`" for feature in program.features - known.features]
-    if not known.survives_exchange and _ADDS_BY_EXCHANGE in program.slang:
+    missing = [f"`{feature}`" for feature in program.features - capabilities.features]
+    if not capabilities.survives_exchange and _ADDS_BY_EXCHANGE in program.slang:
         missing.append("adds by exchange")
     buffers = (BindingAccess.READ, BindingAccess.WRITE)
     count = sum(b.access in buffers for b in program.bindings)
-    if count > known.storage_buffer_limit:
-        limit = known.storage_buffer_limit
+    if count > capabilities.storage_buffer_limit:
+        limit = capabilities.storage_buffer_limit
         missing.append(f"{count} storage buffers (`{program.name}` binds them, it has {limit})")
     threads = math.prod(program.workgroup)
-    if threads > known.workgroup_threads_limit:
+    if threads > capabilities.workgroup_threads_limit:
         missing.append(f"workgroups of {threads} threads")
     return missing

@@ -1,12 +1,12 @@
-"""The report buffer of a device -> the error a user sees; its print buffer -> lines on ``stdout``.
+"""The report buffer of a device -> the user's error; its print buffer -> lines on ``stdout``.
 
-Reports: kernels never stop a dispatch. Word 0 counts the threads that found an error; the
-first leaves a record in words 1 to 3: site id + 1, index, length. Kernels with `checks` leave
-longer ones in slots of eight words behind this header (shaders/reports.slang), of which the host
-takes the lowest element of the first dispatch: word 5 counts the slots.
+Reports: kernels never stop a dispatch. Word 0 counts the threads that found an error; the first
+leaves a record in words 1 to 3: site id + 1, index, length. Kernels with `checks` write longer
+records to slots of eight words behind this header, and word 5 counts the slots
+(shaders/reports.slang). Of these, the host reports the lowest element of the first dispatch.
 
-Prints: threads run in any order, so each record says its dispatch, its thread and its number in
-that thread (shaders/prints.slang); lines come in that order. Invariant: lines that do not fit are
+Prints: threads run in any order, so each record names its dispatch, its thread and its number in
+the thread (shaders/prints.slang); lines are sorted by these. Invariant: lines that do not fit are
 counted.
 """
 
@@ -46,13 +46,13 @@ class Report:
     index: int
     length: int
     slot_count: int = 0
-    """Records of kernels with `checks`, which `lowest` chooses from."""
+    """The number of records of kernels with `checks`, from which `lowest` chooses."""
     element: str = ""
-    """Index of the thread, where a kernel with `checks` reported."""
+    """Index of the thread, if a kernel with `checks` reported."""
 
 
 def decoded(header: memoryview | bytes) -> Report | None:
-    """The first report, or `None` where nothing was reported."""
+    """The first report, or `None` if nothing was reported."""
     count, site, index, length, slot_count = _HEADER.unpack_from(header)
     if not count or not (site or slot_count):
         return None
@@ -60,7 +60,7 @@ def decoded(header: memoryview | bytes) -> Report | None:
 
 
 def lowest(raw: memoryview | bytes, first: Report) -> Report:
-    """The report of the lowest element in the first dispatch of those that filled a slot."""
+    """Among the reports in slots, that of the lowest element of the first dispatch."""
     filled = min(first.slot_count, SLOT_COUNT)
     slots = [_SLOT.unpack_from(raw, HEADER_BYTES + k * SLOT_BYTES) for k in range(filled)]
     site, index, length, thread, _, *inner = min(slots, key=lambda slot: (slot[4], slot[3]))
@@ -85,7 +85,8 @@ _CODE_BY_KIND = {
     SiteKind.SHAPE: "SR0664",
     SiteKind.WRITES: "SR0669",
 }
-# By what `watched` of shaders/checks.slang reports as length: a value, tangent or cotangent.
+# Indexed by the length that `watched` of shaders/checks.slang reports: a value, tangent or
+# cotangent.
 _FINITE_CODES = ("SR0666", "SR0667", "SR0668")
 _VALUES = ("", "NaN", "inf", "-inf")
 
@@ -116,7 +117,7 @@ def _line(failure: Error) -> str:
 
 
 def unknown_report(report: Report) -> Error:
-    """SR0677: a report that no kernel of the device writes."""
+    """The error SR0677 for a report that no kernel of the device writes."""
     return error("SR0677", site=report.site, index=report.index, length=report.length)
 
 
@@ -183,8 +184,8 @@ def has_prints(header: memoryview | bytes) -> bool:
 def printed(raw: memoryview | bytes, site_of: SiteOf) -> str:
     """The lines that threads printed, as one text.
 
-    Each line begins with kernel, thread and Python line; a text without a new line at its end is
-    continued by the next text of its thread.
+    Each line begins with kernel, thread and Python line. If a text does not end with a new line,
+    the next text of its thread continues it.
     """
     records = sorted(_records(raw, site_of), key=lambda r: (r.launch, r.thread, r.number))
     parts: list[str] = []
@@ -233,7 +234,7 @@ def _records(raw: memoryview | bytes, site_of: SiteOf) -> Iterator[_Record]:
 
 @dataclass
 class _Words:
-    """Reads values from the words of a print, each scalar from words of its own."""
+    """Reads values from the words of a print; scalars do not share words."""
 
     raw: memoryview | bytes
     offset: int

@@ -1,8 +1,8 @@
 """Kernels -> facts that every launch needs, and dispatches on a device; both computed once.
 
-A variant of a kernel is lowered at its first use, or before that in the background (`Foreseen`).
-Programs compile in the background from then on. Invariant: background work does not touch the
-device and raises no error; after a failure the first use lowers or compiles again, and raises.
+A variant of a kernel is lowered at its first use, or earlier in the background (`Foreseen`). Then
+its programs compile in the background. Invariant: background work does not touch the device and
+raises no error; after a failure, the first use lowers or compiles again, and raises.
 """
 
 from __future__ import annotations
@@ -46,8 +46,9 @@ V = TypeVar("V")
 class WeakKeys(Generic[K, V]):
     """A dict that does not keep its keys, such as kernels and graphs, alive.
 
-    The callback of `weakref.WeakKeyDictionary` is a Python function: if it is the first to run
-    after a garbage collection, an interrupt that arrived meanwhile is raised in it, and lost.
+    `weakref.WeakKeyDictionary` has a Python function as its callback. If it is the first one to
+    run after a garbage collection, an interrupt that arrived in the meantime is raised in it and
+    lost.
     """
 
     def __init__(self) -> None:
@@ -59,7 +60,7 @@ class WeakKeys(Generic[K, V]):
         return self._value_by_key.get(ref(key))
 
     def setdefault(self, key: K, default: V) -> V:
-        """The value of `key`; `default`, which is kept, if it had none."""
+        """The value of `key`; if it has none, stores and returns `default`."""
         while self._dead:
             self._value_by_key.pop(self._dead.popleft(), None)
         return self._value_by_key.setdefault(ref(key, self._note), default)
@@ -86,16 +87,16 @@ class Stage:
 
     @property
     def pipeline(self) -> Pipeline:
-        """The pipeline of its program."""
+        """The pipeline of the stage's program."""
         self.wait()
         assert self._pipeline is not None
         return self._pipeline
 
     def wait(self) -> None:
-        """Waits for the compiler; returns at once if the pipeline is there.
+        """Waits for the compiler; returns at once if the pipeline exists.
 
         Raises:
-            CompileError: The program does not compile, at the user's line if it was generated.
+            CompileError: The program does not compile. A generated one fails at the user's line.
         """
         if self._pipeline is None:
             # Generated kernels have no line of their own; the array functions that run them do.
@@ -116,12 +117,12 @@ class Choice:
     wanted: frozenset[str] = frozenset()
     accumulate: bool = False
     natural: frozenset[Size] = frozenset()
-    """Conditions on indices that hold: see `bodies/ranges.py`."""
+    """Conditions on indices that are true: see `bodies/ranges.py`."""
     with_results: bool = False
     absent: frozenset[str] = frozenset()
     """Results without cotangents, in a backward mode."""
     is_one_thread: bool = False
-    """False for primals, whose code is the same for any launch."""
+    """True for a launch of one thread; False for primals, whose code is the same for any launch."""
     group_threads: int = 0
     """The threads of a kernel of a plan that one workgroup runs; 0 for other kernels."""
     is_windowed: bool = False
@@ -137,14 +138,14 @@ def lowered_now(kernel: nodes.Kernel, mode: Mode, variant: Variant) -> Sequence[
 
 
 class Foreseen:
-    """The dispatches of one mode of a kernel, lowered in the background, where they compile."""
+    """The dispatches of one mode of a kernel, lowered and compiled in the background."""
 
     def __init__(
         self, kernel: nodes.Kernel, mode: Mode, variant: Variant, runtime: Runtime
     ) -> None:
         self._lowered: Sequence[Lowered] | None = None
         self._begun: list[Compilation | None] = []
-        """The compilations, which go on while they are held."""
+        """The compilations; holding them keeps them running."""
         self._thread = threading.Thread(
             target=self._run, args=(kernel, mode, variant, runtime), daemon=True
         )
@@ -177,7 +178,7 @@ class Stages:
         """The kernel and place of each statement that reports or prints, by number."""
 
     def _renew_lock(self) -> None:
-        """Replaces the lock in a forked process, where the thread that held it does not run."""
+        """Replaces the lock in a forked process, where the thread that held it does not exist."""
         self._lock = threading.RLock()
 
     def clear(self) -> None:
@@ -215,7 +216,7 @@ class Stages:
     def _lowered(self, kernel: nodes.Kernel, choice: Choice) -> tuple[Stage, ...]:
         # Generated kernels have no line of their own; the array functions that run them do.
         with nullcontext() if kernel.reported_name else AtUserLine():
-            # Its compilations go on while it is held.
+            # Holding it keeps its compilations running.
             foreseen = self._foreseen.setdefault(kernel, {}).pop(choice, None)
             lowered = None if foreseen is None else foreseen.lowered()
             if lowered is None:
@@ -228,7 +229,7 @@ class Stages:
         Args:
             lowered: The program.
             kernel: The kernel that its reports name; empty for programs that are generated.
-            is_generated: True also if errors of the compiler are those of the user's line.
+            is_generated: True if errors of the compiler are reported at the user's line.
         """
         is_generated = is_generated or not kernel
         stage = Stage(lowered, self._runtime, len(self.sites), is_generated=is_generated)
@@ -263,9 +264,9 @@ class Stages:
 
 
 class KernelFacts:
-    """The arrays and uniforms of one kernel, sorted the ways a launch needs them.
+    """The arrays and uniforms of one kernel, grouped in the ways that a launch needs.
 
-    Holds no reference to the kernel: a device forgets the facts together with it.
+    It holds no reference to the kernel, so that a device drops the facts together with it.
     """
 
     def __init__(self, kernel: nodes.Kernel) -> None:
@@ -302,16 +303,17 @@ class KernelFacts:
         return self._ranges
 
     def axes_of_launch(self, kernel: nodes.Kernel) -> tuple[tuple[Axis, ...], ...]:
-        """For each Index the axes of arrays that are as long as the launch."""
+        """For each Index, the axes of arrays that are as long as the launch."""
         if self._axes is None:
             built = kernel.built_axes
             self._axes = axes_of_launch(kernel) if built is None else built
         return self._axes
 
     def are_results_local(self, kernel: nodes.Kernel, launch_shaped: frozenset[str]) -> bool:
-        """True if a backward dispatch of `kernel` can compute its results, too.
+        """True if the backward dispatch of `kernel` can also compute its results.
 
-        That is, if results are elements of their own threads, or sums, held until a thread ends.
+        This holds if each result is an element of its own thread, or a sum that is held until the
+        thread ends.
         """
         if launch_shaped not in self._are_local:
             self._are_local[launch_shaped] = not self.is_prebuilt and are_local(
@@ -336,7 +338,7 @@ _LaunchFacts = tuple[tuple[int, ...], "Mapping[str, tuple[int, ...]]", "Mapping[
 
 
 class KernelRanges:
-    """Ranges of a kernel's indices, from extents and whole-number uniforms of a launch."""
+    """Ranges of a kernel's indices, from the extents and integer uniforms of a launch."""
 
     def __init__(self, kernel: nodes.Kernel) -> None:
         with nesting(kernel.name, kernel.span):
@@ -344,7 +346,7 @@ class KernelRanges:
         names = sorted(frozenset[str]().union(*map(sizes.symbols, self._conditions)))
         signed = {u.name: u.type == types.INT for u in kernel.uniforms}
         self.reads_uniforms = not signed.keys().isdisjoint(names)
-        """True if it takes numbers of a launch to know what holds."""
+        """True if the conditions depend on uniforms of a launch."""
         self._readers = {name: _reader(name, signed) for name in names}
         self._kept_natural = lru_cache(maxsize=64)(self._natural_where)
 
@@ -354,7 +356,7 @@ class KernelRanges:
         shapes: Mapping[str, tuple[int, ...]],
         uniforms: Mapping[str, Any],
     ) -> frozenset[Size]:
-        """The conditions that hold: see `bodies/ranges.py`."""
+        """The conditions that are true: see `bodies/ranges.py`."""
         if not self._conditions:
             return self._conditions
         launch = (dim, shapes, uniforms)

@@ -1,7 +1,7 @@
 """Numbers and structs -> the words of uniforms.
 
-One word a scalar leaf in the order of `ir/types.leaves`, half as float, double as two words, bool
-as 0 or 1.
+There is one word per scalar leaf in the order of `ir/types.leaves`: half as float, double as two
+words, bool as 0 or 1.
 """
 
 from __future__ import annotations

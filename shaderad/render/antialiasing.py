@@ -1,8 +1,9 @@
-"""Pictures with hard outlines -> pictures whose outlines have coverage, and so derivatives.
+"""Pictures with hard outlines -> pictures with antialiased outlines, which have derivatives.
 
-Between two neighbouring pixels that show different triangles, the nearer triangle ends. Where it
-ends at a silhouette, one of the two pixels is covered by both in part, and their colours mix by the
-place where the line between the centres crosses the edge. That place moves with the vertices.
+If two neighbouring pixels show different triangles, the nearer triangle ends between them. If it
+ends at a silhouette, both triangles cover part of one of the two pixels. The colours mix by the
+point at which the line between the pixel centres crosses the edge, and this point moves with the
+vertices.
 
 Source: Laine et al., *Modular primitives for high-performance differentiable rendering*, SIGGRAPH
 Asia 2020, section 3.6.
@@ -30,20 +31,20 @@ __all__ = ["adjacency", "antialias"]
 def adjacency(triangles: Any) -> sad.Array:
     """For each side of a triangle, the side of another triangle along the same edge.
 
-    Component k of element t belongs to the side across from corner k of triangle t, which has the
-    number ``3 t + k``. Sides are sorted to find it: the calls of `antialias` for one mesh, such as
-    the steps of a fit, can share it.
+    Component k of element t belongs to the side opposite to corner k of triangle t, whose number is
+    ``3 t + k``. This sorts the sides, so compute it once for all calls of `antialias` with the same
+    mesh, such as the steps of a fit.
 
     Args:
         triangles: ``int3`` of shape [triangles].
 
     Returns:
-        ``int3`` of shape [triangles]; -1 where an edge does not belong to exactly two sides.
+        ``int3`` of shape [triangles]; -1 for an edge that does not belong to exactly two sides.
 
     Raises:
         ShapeError: SR0330 for other elements.
 
-    Constant: without derivatives.
+    Constant: it has no derivatives.
     """
     i = conform(triangles, Vector(INT, 3), "triangles")
     starts, ends = sad.stack([i.y, i.z, i.x], axis=1), sad.stack([i.z, i.x, i.y], axis=1)
@@ -59,21 +60,21 @@ def adjacency(triangles: Any) -> sad.Array:
 def antialias(
     color: Any, fragments: Any, clip: Any, triangles: Any, adjacency: Any = None
 ) -> sad.Array:
-    """A picture with analytic coverage at silhouettes, and so with derivatives by positions there.
+    """Antialiases silhouettes by analytic coverage, which gives them derivatives by positions.
 
-    A silhouette crosses the line between the centres of two neighbouring pixels at the share s of
-    the way from the first to the second. Then the second pixel takes on ``s - 1/2`` of the
+    A silhouette crosses the line between the centres of two neighbouring pixels at the fraction s
+    of the way from the first to the second. Then the second pixel takes on ``s - 1/2`` of the
     difference to the first one, or the first takes on ``1/2 - s`` of the difference to the second.
 
     Args:
-        color: The picture: floats or float vectors in the shape of the fragments, or with an axis
-            more, of channels.
+        color: The picture: floats or float vectors in the shape of the fragments, or with one
+            more axis for channels.
         fragments: The result of `rasterize` for `clip` and `triangles`.
         clip: ``float4`` of shape [vertices] or [views, vertices].
-        triangles: ``int3`` of shape [triangles]. An edge that two of them share is a silhouette
-            where one of the two is seen from the front, the other from behind; any other edge is
-            one always.
-        adjacency: The result of `adjacency` for `triangles`; each call finds it anew if `None`.
+        triangles: ``int3`` of shape [triangles]. An edge that two triangles share is a silhouette
+            if one of them is seen from the front and the other from behind. Any other edge is
+            always a silhouette.
+        adjacency: The result of `adjacency` for `triangles`; if `None`, it is computed.
 
     Returns:
         The picture, like `color`.
@@ -81,10 +82,10 @@ def antialias(
     Raises:
         ShapeError: SR0330 for other elements, SR0808 for a picture of another shape, SR0820 for an
             adjacency of another shape.
-        BoundsError: SR0660 where a face is none of `triangles`, or a corner beside it none of
-            `clip`.
+        BoundsError: SR0660 if a face is not an index into `triangles`, or a corner of a triangle
+            beside it not an index into `clip`.
 
-    Differentiable in `color` and `clip`; which silhouettes lie between which pixels is constant.
+    Differentiable in `color` and `clip`; the choice of silhouettes between pixels is constant.
 
     Source: Laine et al., *Modular primitives for high-performance differentiable rendering*,
     SIGGRAPH Asia 2020, section 3.6.
@@ -116,12 +117,12 @@ def antialias(
     return result
 
 
-def _mates(triangles: Any, known: Any) -> Any:
-    """The adjacency of a mesh, computed unless it is known."""
-    if known is None:
+def _mates(triangles: Any, mates: Any) -> Any:
+    """The adjacency of a mesh, computed if `mates` is `None`."""
+    if mates is None:
         return adjacency(triangles)
-    known = conform(known, Vector(INT, 3), "adjacency")
-    if known.extents != triangles.extents:
-        shapes = {"shape": known_shape(known.extents), "of": known_shape(triangles.extents)}
+    mates = conform(mates, Vector(INT, 3), "adjacency")
+    if mates.extents != triangles.extents:
+        shapes = {"shape": known_shape(mates.extents), "of": known_shape(triangles.extents)}
         raise error("SR0820", user_span(), **shapes)
-    return known
+    return mates

@@ -1,4 +1,4 @@
-"""Where a camera is and what lens it has -> matrices; with them, positions -> clip space.
+"""The pose and lens of a camera -> matrices; matrices and positions -> clip space.
 
 Matrices are ``float4x4`` for columns: ``clip = projection @ view @ position``. A camera looks along
 its own -z, with x to the right and y up. Clip space has y up, and a depth z / w from 0 at the near
@@ -25,13 +25,13 @@ __all__ = ["look_at", "orthographic", "perspective", "transform"]
 
 @array_function
 def look_at(eye: Any, target: Any, up: Any = (0.0, 1.0, 0.0)) -> sad.Array:
-    """The view matrix of a camera: from the world to the axes of the camera.
+    """The view matrix of a camera, from world axes to the axes of the camera.
 
     Its rows are right, up and back: ``back = normalize(eye - target)``,
     ``right = normalize(cross(up, back))``, ``cross(back, right)``.
 
     Args:
-        eye: Where the camera is, ``float3``, one or several.
+        eye: The position of the camera, one or several ``float3``.
         target: The point that it looks at.
         up: A direction that points up in the picture, not along the line of sight.
 
@@ -39,11 +39,12 @@ def look_at(eye: Any, target: Any, up: Any = (0.0, 1.0, 0.0)) -> sad.Array:
         ``float4x4``, in the shape to which the arguments broadcast.
 
     Raises:
-        ShapeError: SR0330 for what is no ``float3``, SR0379 for shapes that do not broadcast.
+        ShapeError: SR0330 for other elements than ``float3``, SR0379 for shapes that do not
+            broadcast.
 
-    Differentiable in all.
+    Differentiable in all arguments.
     """
-    # Constants of the graph, not data that it captures: builds hold them.
+    # Constants of the graph, not captured data, so that builds contain them.
     if isinstance(up, tuple):
         up = tuple(map(as_array, cast("tuple[Any, ...]", up)))
     parts = {"eye": eye, "target": target, "up": up}
@@ -56,17 +57,17 @@ def perspective(fov_y: Any, aspect: Any, near: Any, far: Any) -> sad.Array:
 
     Args:
         fov_y: The angle between the lower and upper edge of the picture, in radians.
-        aspect: Width by height of the picture.
-        near: How far before the camera the near plane is, above 0; its depth is 0.
-        far: The same of the far plane, whose depth is 1.
+        aspect: The width of the picture divided by its height.
+        near: The distance of the near plane in front of the camera, above 0; its depth is 0.
+        far: The distance of the far plane, whose depth is 1.
 
     Returns:
         ``float4x4``, in the shape to which the arguments broadcast.
 
     Raises:
-        ShapeError: SR0330 for what is no float, SR0379 for shapes that do not broadcast.
+        ShapeError: SR0330 for other elements than floats, SR0379 for shapes that do not broadcast.
 
-    Differentiable in all.
+    Differentiable in all arguments.
     """
     parts = {"fov_y": fov_y, "aspect": aspect, "near": near, "far": far}
     return sad.map(perspective_matrix, *(conform(x, FLOAT, name) for name, x in parts.items()))
@@ -77,18 +78,18 @@ def orthographic(height: Any, aspect: Any, near: Any, far: Any) -> sad.Array:
     """The matrix of a parallel projection.
 
     Args:
-        height: From the lower to the upper edge of the picture, in units of the world.
-        aspect: Width by height of the picture.
-        near: How far before the camera the near plane is; its depth is 0.
-        far: The same of the far plane, whose depth is 1.
+        height: The height of the picture in units of the world.
+        aspect: The width of the picture divided by its height.
+        near: The distance of the near plane in front of the camera; its depth is 0.
+        far: The distance of the far plane, whose depth is 1.
 
     Returns:
         ``float4x4``, in the shape to which the arguments broadcast.
 
     Raises:
-        ShapeError: SR0330 for what is no float, SR0379 for shapes that do not broadcast.
+        ShapeError: SR0330 for other elements than floats, SR0379 for shapes that do not broadcast.
 
-    Differentiable in all.
+    Differentiable in all arguments.
     """
     parts = {"height": height, "aspect": aspect, "near": near, "far": far}
     return sad.map(orthographic_matrix, *(conform(x, FLOAT, name) for name, x in parts.items()))
@@ -99,16 +100,16 @@ def transform(matrix: Any, positions: Any) -> sad.Array:
     """Positions in clip space: ``matrix @ (x, y, z, 1)``.
 
     Args:
-        matrix: ``float4x4``, one, or of shape [views].
+        matrix: One ``float4x4``, or an array of shape [views].
         positions: ``float3`` of shape [vertices], or [views, vertices].
 
     Returns:
-        ``float4`` of shape [vertices], or [views, vertices] where an argument has views.
+        ``float4`` of shape [vertices], or [views, vertices] if an argument has views.
 
     Raises:
         ShapeError: SR0330 for other elements, SR0379 for shapes that do not broadcast.
 
-    Differentiable in both.
+    Differentiable in both arguments.
     """
     matrix = conform(matrix, Matrix(FLOAT, 4, 4), "matrix")
     positions = conform(positions, Vector(FLOAT, 3), "positions")

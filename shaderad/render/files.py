@@ -24,11 +24,11 @@ class Mesh(NamedTuple):
 
     Attributes:
         positions: float32 of shape [vertices, 3].
-        triangles: int32 of shape [triangles, 3], positions of vertices.
-        uv: Coordinates of textures at the vertices, float32 of shape [vertices, 2], with (0, 0) at
+        triangles: int32 of shape [triangles, 3], indices of vertices.
+        uv: Texture coordinates at the vertices, float32 of shape [vertices, 2], with (0, 0) at
             the top left of the picture; `None` if the file has none.
-        colors: Colours at the vertices, float32 of shape [vertices, 3], from 0 to 1 as the file has
-            them; `None` if it has none.
+        colors: Colours at the vertices, float32 of shape [vertices, 3], from 0 to 1 as in the
+            file; `None` if it has none.
     """
 
     positions: Floats
@@ -39,13 +39,13 @@ class Mesh(NamedTuple):
 
 @api_boundary
 def load_mesh(path: str | Path) -> Mesh:
-    """Reads a file of triangles: OBJ, PLY, STL, glTF and what else trimesh reads.
+    """Reads a file of triangles: OBJ, PLY, STL, glTF, or another format that trimesh reads.
 
     Args:
-        path: The file; its suffix says the format. Several meshes in it become one.
+        path: The file; its suffix gives the format. Several meshes in it become one.
 
     Returns:
-        The mesh. Vertices at one place with several coordinates of textures stay apart.
+        The mesh. Vertices at the same position with different texture coordinates stay separate.
 
     Raises:
         MissingPackageError: SR0624 without trimesh.
@@ -55,7 +55,7 @@ def load_mesh(path: str | Path) -> Mesh:
     file = _existing(path)
     try:
         mesh = trimesh.load(file, force="mesh", process=False)
-    except Exception as failure:  # of whichever reader trimesh calls
+    except Exception as failure:  # readers of trimesh may raise anything
         raise error("SR0813", path=file, reason=f"{type(failure).__name__}: {failure}") from None
     faces = np.asarray(getattr(mesh, "faces", ()), np.int32).reshape(-1, 3)
     if not len(faces):
@@ -74,14 +74,14 @@ def load_mesh(path: str | Path) -> Mesh:
 
 @api_boundary
 def load_image(path: str | Path) -> Bytes:
-    """Reads a picture: PNG, JPEG, WebP and what else pillow reads.
+    """Reads a picture: PNG, JPEG, WebP, or another format that pillow reads.
 
     Args:
         path: The file.
 
     Returns:
-        uint8 of shape [height, width, channels]: 1 of grey, 3 of colours, one more with alpha. The
-        colours are in sRGB: ``Texture(load_image(path), srgb=True)``.
+        uint8 of shape [height, width, channels], with 1 channel for grey or 3 for colours, and one
+        more for alpha. The colours are in sRGB: ``Texture(load_image(path), srgb=True)``.
 
     Raises:
         MissingPackageError: SR0624 without pillow.
@@ -100,7 +100,7 @@ def load_image(path: str | Path) -> Bytes:
 
 
 def _package(module: str, library: str) -> Any:
-    """A module of an optional package."""
+    """Imports a module of an optional package."""
     if find_spec(module.partition(".")[0]) is None:
         raise error("SR0624", name="render", library=library)
     return import_module(module)

@@ -15,23 +15,24 @@ __all__ = ["laplacian", "normals"]
 
 @array_function
 def normals(positions: Any, triangles: Any) -> sad.Array:
-    """Unit normals at the vertices: those of the triangles around, weighted by area.
+    """Unit normals at the vertices: means of the adjacent triangles' normals, weighted by area.
 
-    ``normalize(sum of cross(b - a, c - a))`` over the triangles (a, b, c) at a vertex, which point
-    to where these turn to the left.
+    ``normalize(sum of cross(b - a, c - a))`` over the triangles (a, b, c) at a vertex. A normal
+    points to the side from which these appear counterclockwise.
 
     Args:
         positions: ``float3`` of shape [vertices].
-        triangles: ``int3`` of shape [triangles], positions in `positions`.
+        triangles: ``int3`` of shape [triangles], indices into `positions`.
 
     Returns:
-        ``float3`` of shape [vertices]; 0 where no triangle is, or all have no area.
+        ``float3`` of shape [vertices]; 0 at vertices without triangles or with triangles of zero
+        area only.
 
     Raises:
         ShapeError: SR0330 for other elements.
-        BoundsError: SR0611, where an index is out of range.
+        BoundsError: SR0611, if an index is out of range.
 
-    Differentiable in `positions`; 0 where the normal is 0.
+    Differentiable in `positions`; the derivative is 0 if the normal is 0.
 
     Source: Max, *Weights for computing vertex normals from facet normals*, Journal of Graphics
     Tools 4 (1999).
@@ -48,21 +49,21 @@ def normals(positions: Any, triangles: Any) -> sad.Array:
 
 @array_function
 def laplacian(positions: Any, triangles: Any) -> sad.Array:
-    """From each vertex to the mean of its neighbours: the uniform Laplacian of a mesh.
+    """The uniform Laplacian of a mesh: the offset from each vertex to the mean of its neighbours.
 
-    The mean is over the other corners of the triangles at the vertex; inside of a mesh each
-    neighbour is counted twice, at a border some once.
+    The mean is over the other corners of the triangles at the vertex. Inside a mesh this counts
+    each neighbour twice; at a border it counts some once.
 
     Args:
         positions: Float vectors of shape [vertices].
-        triangles: ``int3`` of shape [triangles], positions in `positions`.
+        triangles: ``int3`` of shape [triangles], indices into `positions`.
 
     Returns:
-        An array like `positions`; 0 where no triangle is.
+        An array like `positions`; 0 at vertices without triangles.
 
     Raises:
         ShapeError: SR0330 for other elements.
-        BoundsError: SR0611, where an index is out of range.
+        BoundsError: SR0611, if an index is out of range.
 
     Differentiable in `positions`.
     """

@@ -1,7 +1,8 @@
-"""Triangles in clip space -> what each pixel shows of them, and of values at their vertices.
+"""Triangles in clip space -> the triangle at each pixel, and interpolated vertex values.
 
-A pixel looks through the triangles of its cells on all levels (`kernels/bins.py`) and keeps the
-nearest. Then a second kernel, which has derivatives, computes where on its triangle the pixel is.
+Each pixel searches the triangles of its cells on all levels (`kernels/bins.py`) and keeps the
+nearest. A second kernel, which has derivatives, then computes the position of the pixel on its
+triangle.
 
 Sources: Olano, Greer, *Triangle scan conversion using 2D homogeneous coordinates*, Graphics
 Hardware 1997; Laine et al., *Modular primitives for high-performance differentiable rendering*,
@@ -43,11 +44,11 @@ class Fragments(NamedTuple):
 
     Attributes:
         face: The triangle, -1 for none.
-        uv: Where on it the pixel's centre is: the weights of corners 1 and 2, of which 0 has
-            ``1 - u - v``; 0 for none.
+        uv: The barycentric coordinates of the pixel's centre: the weights of corners 1 and 2,
+            while corner 0 has ``1 - u - v``; 0 for none.
         depth: ``z / w``, from 0 to 1; 1 for none.
-        uv_dx: How `uv` changes a pixel to the right.
-        uv_dy: How `uv` changes a pixel down.
+        uv_dx: The derivative of `uv` per pixel to the right.
+        uv_dy: The derivative of `uv` per pixel down.
     """
 
     face: sad.Array
@@ -58,35 +59,35 @@ class Fragments(NamedTuple):
 
 
 class Bins(NamedTuple):
-    """The triangles of each cell, one cell after the other."""
+    """The triangles of each cell, grouped by cell."""
 
     corners: sad.Array
-    """By view and triangle: its corners in the order of `is_before`."""
+    """The corners of each triangle in each view, in the order of `is_before`."""
     levels: sad.Array
-    """By view and cell of level 0: a bit for each level whose cell there has triangles."""
+    """For each view and cell of level 0, one bit per level, set if the cell there has triangles."""
     begin: sad.Array
-    """By cell: the position in `pairs` of its first."""
+    """For each cell, the index of its first pair in `pairs`."""
     end: sad.Array
-    """By cell: the position behind its last; of a cell without triangles that of its first."""
+    """For each cell, the index after its last pair; `begin` for a cell without triangles."""
     pairs: sad.Array
-    """Pairs of a cell and a triangle: `PAIR_COUNT` times the number of the triangle in all views,
-    and which of its cells it is."""
+    """Pairs of a cell and a triangle, as `PAIR_COUNT` times the index of the triangle in all views,
+    plus the index of the cell among those of the triangle."""
     size: sad.Array
     """(width, height) of the picture."""
     cell_count: Any
-    """How many cells a view has, on all levels."""
+    """The number of cells of a view on all levels."""
 
 
 def cell_count_of(height: Any, width: Any) -> Any:
-    """How many cells a picture has, on all levels."""
+    """The number of cells of a picture on all levels."""
     edges = [CELL << level for level in range(LEVEL_COUNT)]
     return sum(((height + e - 1) // e) * ((width + e - 1) // e) for e in edges)
 
 
 def corners_of(clip: Any, triangles: Any) -> Any:
-    """By view and triangle: its corners, side by side; NaN for vertices that are not there.
+    """The corners of each triangle in each view, side by side; NaN for missing vertices.
 
-    Those are reported: a row of the vertices holds one vertex as all views see it.
+    Missing vertices are reported. A row of the vertices holds one vertex in all views.
     """
     i = sad.stack([triangles.x, triangles.y, triangles.z], axis=1)
     is_there = (i >= 0) & (i < clip.shape[1])
@@ -95,7 +96,7 @@ def corners_of(clip: Any, triangles: Any) -> Any:
 
 
 def bins_of(corners: Any, extents: Shape) -> Bins:
-    """The bins of all views, in pictures of these extents."""
+    """The bins of all views, for pictures of these extents."""
     views, count = corners.shape[:2]
     height, width = map(shown, extents)
     size = int2(*map(size_array, reversed(extents)))
@@ -116,18 +117,18 @@ def bins_of(corners: Any, extents: Shape) -> Bins:
 
 @array_function
 def rasterize(clip: Any, triangles: Any, size: Any) -> Fragments:
-    """Draws triangles in clip space: for each pixel, which of them shows, and where on it.
+    """Draws triangles in clip space: for each pixel, the visible triangle and the position on it.
 
-    The centre of a pixel is covered where its edge functions, evaluated in homogeneous coordinates,
-    have one sign; a centre on an edge belongs to the triangle below or to the right of it. The
-    nearest triangle that covers a centre shows, and the first of several at one depth. Both sides
-    of a triangle are drawn. Nothing outside of ``0 <= z <= w`` is drawn.
+    A triangle covers the centre of a pixel if its edge functions, evaluated in homogeneous
+    coordinates, have the same sign there. A centre on an edge belongs to the triangle below or to
+    the right of it. The nearest triangle that covers a centre is visible, or the first of several
+    at the same depth. Both sides of a triangle are drawn. Nothing outside ``0 <= z <= w`` is drawn.
 
     Args:
         clip: ``float4`` of shape [vertices] or [views, vertices]: clip space, y up.
-        triangles: ``int3`` of shape [triangles], positions in `clip`. A triangle with an index out
-            of range, which is reported, a vertex that is not finite, or two equal corners is not
-            drawn; (0, 0, 0) leaves one out.
+        triangles: ``int3`` of shape [triangles], indices into `clip`. A triangle is not drawn if a
+            vertex is not finite, two corners are equal, or an index is out of range, which is
+            reported. Use (0, 0, 0) to leave one out.
         size: (height, width) in pixels, at most 524,288 each.
 
     Returns:
@@ -136,11 +137,11 @@ def rasterize(clip: Any, triangles: Any, size: Any) -> Fragments:
     Raises:
         ShapeError: SR0330 for other elements, SR0370, SR0371 and SR0806 for another size, SR0807
             for another shape of `clip`.
-        BoundsError: SR0660 at the next synchronisation, where a triangle has an index that is none
-            of `clip`.
+        BoundsError: SR0660 at the next synchronisation, if an index of a triangle is out of range
+            for `clip`.
 
-    Differentiable: `uv`, `depth`, `uv_dx` and `uv_dy` by `clip`; `face` is constant. Edges of what
-    is covered have no derivative here: see `antialias`.
+    Differentiable: `uv`, `depth`, `uv_dx` and `uv_dy` by `clip`; `face` is constant. Coverage has
+    no derivative here: see `antialias`.
 
     Source: Olano, Greer, *Triangle scan conversion using 2D homogeneous coordinates*, Graphics
     Hardware 1997.
@@ -165,25 +166,24 @@ def rasterize(clip: Any, triangles: Any, size: Any) -> Fragments:
 
 @array_function
 def interpolate(values: Any, triangles: Any, fragments: Any, footprint: bool = False) -> Any:
-    """Values at the vertices, where the pixels see them: perspective-correct.
+    """Interpolates values at the vertices to the pixels, perspective-correctly.
 
     ``(1 - u - v) a + u b + v c`` for the values a, b, c at the corners of the face.
 
     Args:
         values: Floats or float vectors of shape [vertices] or [views, vertices].
-        triangles: The ``int3`` that were drawn.
+        triangles: The ``int3`` that `rasterize` has drawn.
         fragments: The result of `rasterize`.
-        footprint: Also gives how far the values differ from pixel to pixel.
+        footprint: If true, also returns the derivatives of the values along the picture.
 
     Returns:
-        The values in the shape of the fragments, 0 where no triangle shows. With `footprint`,
-        ``(values, (d_dx, d_dy))``: their derivatives by the position in the picture, a pixel to the
-        right and down.
+        The values in the shape of the fragments, 0 at pixels without a triangle. With `footprint`,
+        ``(values, (d_dx, d_dy))`` with their derivatives per pixel to the right and down.
 
     Raises:
         ShapeError: SR0330 for other elements, SR0805 for another shape of `values`.
-        BoundsError: SR0660 where a pixel shows a face that is none of `triangles`, or a corner that
-            is none of `values`.
+        BoundsError: SR0660 if the face of a pixel is not an index into `triangles`, or a corner not
+            an index into `values`.
 
     Differentiable in `values` and in the fragments, through which positions have derivatives.
     """
@@ -194,7 +194,7 @@ def interpolate(values: Any, triangles: Any, fragments: Any, footprint: bool = F
     if not all(map(tracing().is_positive, (i.extents[0], values.extents[-1]))):
         return (zero, (zero, zero)) if footprint else zero
     shown = fragments.face >= 0
-    # Pixels without a triangle read vertex 0: corners of triangle 0 may be out of range.
+    # Pixels without a triangle read vertex 0, because corners of triangle 0 may be out of range.
     first = sad.zeros(fragments.face.shape, int3)
     corners = sad.where(shown, i[sad.maximum(fragments.face, 0)], first)
     a, b, c = (_at_corners(values, corner) for corner in (corners.x, corners.y, corners.z))
@@ -226,7 +226,7 @@ def _attributes(values: Any, *, has_views: bool) -> Any:
 
 
 def _at_corners(values: Any, corner: Any) -> Any:
-    """The values at one corner of the face of each pixel."""
+    """For each pixel, the value at one corner of its face."""
     if len(values.shape) == 1:
         return values[corner]
     views, count = values.shape

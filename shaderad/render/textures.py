@@ -1,6 +1,6 @@
-"""Pictures that are looked up by coordinates, with exact filters and derivatives.
+"""Pictures and coordinates -> texture lookups, with exact filters and derivatives.
 
-The filter is computed in float32 from the texels themselves, on every device the same.
+Filters are computed in float32 from the texels, equally on every device.
 
 Source: Williams, *Pyramidal parametrics*, SIGGRAPH 1983.
 """
@@ -50,21 +50,21 @@ class _Texels(NamedTuple):
 
 
 class Texture(_Texels):
-    """Texels, and how they are looked up: a tree of one array, as arguments and results are.
+    """Texels with the settings of their lookups; in arguments and results a tree of one array.
 
-    ``Texture(texels, mips=True, srgb=False, cube=False)``; the gradient by a texture is a texture
-    whose `texels` are the gradient. Bytes have none.
+    ``Texture(texels, mips=True, srgb=False, cube=False)``. The gradient by a texture is a texture
+    whose `texels` are the gradient. Bytes have no gradient.
 
     Attributes:
         texels: Floats or float vectors of shape [width], [height, width] or
             [depth, height, width], or [6, n, n] for the faces +x, -x, +y, -y, +z, -z of a cube.
             Pictures of bytes, `numpy.uint8` of shape [..., channels], are kept as four bytes per
             texel and give ``float4`` from 0 to 1.
-        mips: Lookups with a level or a footprint read means over boxes of texels; without mips they
-            read `texels` alone.
-        srgb: The colours of bytes are in sRGB, and become linear light; the fourth channel is
-            linear.
-        cube: Coordinates are directions, and the texels those of a cube.
+        mips: If true, lookups with a level or a footprint read means over boxes of texels;
+            otherwise they read only `texels`.
+        srgb: If true, the colours of bytes are in sRGB and become linear light; the fourth channel
+            is linear.
+        cube: If true, the texels are those of a cube, and coordinates are directions.
 
     Raises:
         ShapeError: SR0810 for bytes with more than four channels.
@@ -82,18 +82,21 @@ class Texture(_Texels):
         srgb: bool | None = None,
         cube: bool | None = None,
     ) -> Texture:
-        """Bytes become words."""
+        """Packs bytes into words."""
         flags = (mips, srgb, cube)
-        known = (cls.mips, cls.srgb, cls.cube)
+        defaults = (cls.mips, cls.srgb, cls.cube)
         kind = _kind(
-            *(own if flag is None else bool(flag) for flag, own in zip(flags, known, strict=True))
+            *(
+                own if flag is None else bool(flag)
+                for flag, own in zip(flags, defaults, strict=True)
+            )
         )
         return _Texels.__new__(kind, _words_of(texels) if _is_bytes(texels) else texels)
 
 
 @cache
 def _kind(mips: bool, srgb: bool, cube: bool) -> type[Texture]:
-    """The class of textures that are looked up like this: trees are rebuilt by their class."""
+    """The class of textures with these settings, because trees are rebuilt by their class."""
     if (mips, srgb, cube) == (Texture.mips, Texture.srgb, Texture.cube):
         return Texture
     return type("Texture", (Texture,), {"mips": mips, "srgb": srgb, "cube": cube})
@@ -104,7 +107,10 @@ def _is_bytes(texels: Any) -> bool:
 
 
 def _words_of(texels: Any) -> Any:
-    """Bytes of one to four channels as a word a texel; missing colours are the first, alpha 1."""
+    """Packs one to four byte channels into one word per texel.
+
+    Missing colours repeat the first one; a missing alpha is 1.
+    """
     data = np.asarray(texels)
     channels = data.shape[-1] if data.ndim else 0
     if channels not in (1, 2, 3, 4):
@@ -129,24 +135,24 @@ def texture(
     filter: str = "linear",  # noqa: A002 - the public name
     wrap: str = "repeat",
 ) -> sad.Array:
-    """Values of a texture at coordinates.
+    """Looks up the values of a texture at coordinates.
 
-    Coordinates run from 0 to 1 over a texture: (0, 0) is the corner of the top left texel, (1, 1)
-    that of the bottom right, and texel k of n has its centre at ``(k + 1/2) / n``.
+    Coordinates run from 0 to 1 over a texture: (0, 0) is the outer corner of the top left texel,
+    (1, 1) that of the bottom right texel, and the centre of texel k of n is at ``(k + 1/2) / n``.
 
     Args:
         texture: A `Texture`, or its texels.
         uv: Coordinates of any shape: floats for texels of shape [width], ``float2`` (x, y) for
             [height, width], ``float3`` (x, y, z) for [depth, height, width]; directions of any
             length for cubes.
-        footprint: How `uv` changes a pixel to the right and down, ``(d_dx, d_dy)``, as
-            `interpolate` gives it: the level is ``log2`` of the longer of the two, in texels.
-        level: The level, 0 for the texels themselves, 1 for half as many along an edge; a number,
+        footprint: The derivatives of `uv` per pixel to the right and down, ``(d_dx, d_dy)``, as
+            `interpolate` returns them. The level is ``log2`` of the longer one, in texels.
+        level: The level, 0 for the texels themselves, 1 for half as many along each edge. A number,
             or floats that broadcast to the shape of `uv`.
-        filter: ``"nearest"`` texel, ``"linear"`` between texels, both on the nearest level, or
-            ``"trilinear"``: also between levels.
-        wrap: Texels beyond the edge: ``"repeat"``, ``"clamp"`` to the edge, ``"mirror"``, or 0 for
-            ``"border"``. Cubes have no edge.
+        filter: ``"nearest"`` reads one texel and ``"linear"`` interpolates between texels, both on
+            the nearest level; ``"trilinear"`` also interpolates between levels.
+        wrap: The texels beyond the edge: ``"repeat"``, ``"clamp"`` to the edge, ``"mirror"``, or
+            ``"border"`` for 0. Cubes have no edge.
 
     Returns:
         Floats or float vectors in the shape of `uv`.
@@ -160,7 +166,7 @@ def texture(
     Differentiable in the texels, in `uv` (between the centres of texels), `footprint` and `level`.
     """
     texture = texture if isinstance(texture, Texture) else Texture(texture)
-    looked_up = _LookUp(texture, uv, _known(Filter, filter), _known(Wrap, wrap))
+    looked_up = _LookUp(texture, uv, _member(Filter, filter), _member(Wrap, wrap))
     if level is not None and footprint is not None:
         raise error("SR0812", user_span())
     if footprint is not None:
@@ -170,14 +176,14 @@ def texture(
     return looked_up.on_levels(conform(level, FLOAT, "level"))
 
 
-def _known(choices: Any, given: Any) -> Any:
-    """The member of an enum that a word stands for."""
+def _member(choices: Any, word: Any) -> Any:
+    """The member of an enum with the name `word`."""
     words = {choice.name.lower(): choice for choice in choices}
-    if given not in words:
-        shown_words = " or ".join(f'`"{word}"`' for word in words)
+    if word not in words:
+        shown_words = " or ".join(f'`"{choice}"`' for choice in words)
         name = choices.__name__.lower()
-        raise error("SR0809", user_span(), name=name, known=shown_words, found=repr(given))
-    return words[given]
+        raise error("SR0809", user_span(), name=name, known=shown_words, found=repr(word))
+    return words[word]
 
 
 class _LookUp:
@@ -250,14 +256,14 @@ class _LookUp:
 
 
 def _types_of(texels: Any) -> tuple[Any, Any]:
-    """The types of a texel and of a value, which is made of floats."""
+    """The types of a texel and of its value in floats."""
     if texels.element == UINT:
         return sad.uint, float4
     return shown_dtype(texels.element), shown_dtype(with_scalar(texels.element, FLOAT))
 
 
 def _squared(v: Any) -> Any:
-    """The square of a length, by `mad`: see `shaderad/textures/kernels/products.py`."""
+    """The square of a length, by `mad` (see `shaderad/textures/kernels/products.py`)."""
     parts = [v] if v.element == FLOAT else [getattr(v, k) for k in "xyz"[: v.element.count]]
     total: Any = 0.0
     for part in parts:
@@ -266,5 +272,5 @@ def _squared(v: Any) -> Any:
 
 
 def _in_space(texels: Any) -> Any:
-    """Texels of shape [depth, height, width]."""
+    """Texels in the shape [depth, height, width]."""
     return sad.reshape(texels, (1,) * (3 - len(texels.shape)) + tuple(texels.shape))

@@ -1,10 +1,11 @@
-"""The interface of runtimes, and what of it depends on neither wgpu nor slangpy.
+"""The interface of runtimes, and the part of it that depends on neither wgpu nor slangpy.
 
 Recorded commands run in the order of the calls that recorded them, and a dispatch never sees a
-`write` that was recorded after it. Invariants: a program has one pipeline at a time, and each
-pipeline that was made one reported route; compilers run in the child process, outside of the lock
-of the runtime; invalid commands, for some of which wgpu and slangpy would abort the process, are
-refused before they are recorded.
+`write` that was recorded after it.
+
+Invariants: a program has one pipeline at a time, and each new pipeline adds one route to `routes`.
+Compilers run in the child process, outside of the lock of the runtime. Invalid commands, some of
+which would make wgpu or slangpy abort the process, are refused before they are recorded.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ SMALLEST_ALLOCATION = 16
 
 LARGE_SPACING = (8 << 10) + 256
 """Bytes behind buffers that are larger than a binding. Arrays of 1 GiB that follow each other in
-memory share their sets of a processor's caches: elementwise work took 2.5 times as long."""
+memory map to the same sets of a processor's caches: elementwise work took 2.5 times as long."""
 
 STAGING_KEPT_BYTES = 1 << 20
 """Read-backs up to this size share staging buffers; larger ones make their own."""
@@ -50,14 +51,14 @@ STAGING_KEPT_BYTES = 1 << 20
 STAGING_LIMIT_BYTES = 256 << 20
 """Larger read-backs are split; it is WebGPU's default for the maximum buffer size."""
 
-DISPATCHES_A_SUBMISSION = 64
+DISPATCHES_PER_SUBMISSION = 64
 """Dispatches that are submitted together, because a submission costs more than a dispatch."""
 
-DISPATCHES_A_LOOK = 8
-"""Dispatches between two looks at whether the device still works on earlier ones."""
+DISPATCHES_PER_POLL = 8
+"""Dispatches between two polls of a device that is still busy."""
 
 WAITING_LIMIT = 512
-"""Dispatches that wait for a device that works on earlier ones; then they are submitted."""
+"""The most dispatches that are held back while the device is busy; then they are submitted."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -69,11 +70,11 @@ BufferOffset = tuple[DeviceBuffer, int]
 """A buffer, and an offset in it in bytes."""
 
 Ranges = Mapping[int, tuple[int, int]]
-"""First byte and byte count of the part of a buffer that is bound, by slot."""
+"""The first byte and byte count of the bound part of a buffer, by slot."""
 
 
 class Pipeline:
-    """A program ready to be dispatched, and what its dispatches need."""
+    """A program that is ready to be dispatched, and the bindings that its dispatches need."""
 
     __slots__ = ("__weakref__", "native", "program", "serial", "storage_bindings", "storage_slots",
                  "uniform_slot", "words_bytes")  # fmt: skip
@@ -117,16 +118,16 @@ class Runtime(TextureStore):
         self.bindings: KeptBindings[Any] = KeptBindings()
         self.pipelines: KeptPipelines[Pipeline] = KeptPipelines()
         self._compilations: WeakValueDictionary[Program, Compilation] = WeakValueDictionary()
-        """The compilations that were begun, for as long as somebody holds them."""
+        """Compilations that were begun and that a caller still holds."""
         self._routes: list[Route] = []
         self._first_runs: list[str] = []
         """Programs whose pipelines were made since the last wait."""
         self._recorded_count = 0
         """Dispatches since the last submission."""
-        self._next_look = DISPATCHES_A_SUBMISSION
-        """The count at which `recorded` looks at the device next."""
+        self._next_poll = DISPATCHES_PER_SUBMISSION
+        """The count at which `recorded` polls the device next."""
         self._plain_bytes = min(capabilities.binding_bytes_limit, capabilities.buffer_bytes_limit)
-        """The bytes of a buffer up to which nothing asks for its size."""
+        """Buffers up to this size need no check against the limits of the device."""
         self.has_large_buffers = False
         """True once a buffer was larger than a binding."""
 
@@ -137,7 +138,8 @@ class Runtime(TextureStore):
         """Starts to compile `program` in the background, without using the device.
 
         Returns:
-            What the caller holds until it asks for the pipeline; `None` if there is one.
+            The compilation, which the caller holds until it asks for the pipeline; `None` if the
+            pipeline exists already.
         """
         if self._cached(program) is not None:
             return None
@@ -181,14 +183,14 @@ class Runtime(TextureStore):
 
     @abstractmethod
     def compiled(self, program: Program) -> tuple[Code, Route]:
-        """The code that the child process made of a checked program, and its route.
+        """The code that the child process compiled from a checked program, and its route.
 
         Does not use the device.
         """
 
     @abstractmethod
     def make_pipeline(self, program: Program, code: Code, serial: int) -> Pipeline:
-        """Creates the pipeline of a checked program, with this number."""
+        """Creates the pipeline of a checked program; `serial` is its number."""
 
     def warm_up(self, pipelines: Iterable[Pipeline]) -> None:
         """Lets drivers that compile at the first dispatch compile several programs side by side."""
@@ -214,13 +216,13 @@ class Runtime(TextureStore):
         return buffer
 
     def allocate_unset(self, byte_counts: Sequence[int]) -> list[DeviceBuffer]:
-        """Creates buffers whose content is arbitrary, inside of `together`."""
+        """Creates buffers with arbitrary content. Called inside `together`."""
         self.settle_pool()
         reuse = self.pool.reuse
         return [reuse(byte_count) or self._new(byte_count) for byte_count in byte_counts]
 
     def settle_pool(self) -> None:
-        """Makes dropped buffers idle, and forgets what is kept for freed ones."""
+        """Makes dropped buffers idle, and forgets the bindings of freed ones."""
         if self.pool.dropped and (ended := self.pool.settle()):
             self.bindings.forget(ended)
 
@@ -239,10 +241,10 @@ class Runtime(TextureStore):
     def wrap(self, native: Any) -> DeviceBuffer:
         """Wraps a buffer object of the runtime; the caller synchronises its content."""
         if not isinstance(native, self.native_buffer):
-            found = type(native).__qualname__
+            class_name = type(native).__qualname__
             runtime = self.capabilities.runtime
             wanted = f"{runtime}.{self.native_buffer.__name__}"
-            raise error("SR0619", runtime=runtime, wanted=wanted, found=found)
+            raise error("SR0619", runtime=runtime, wanted=wanted, found=class_name)
         size = int(native.size)
         self.has_large_buffers |= size > self.capabilities.binding_bytes_limit
         return self.pool.hold(size, native, is_own=False)
@@ -279,7 +281,7 @@ class Runtime(TextureStore):
         return [content[start : start + r[2]] for start, r in zip(starts, requests, strict=False)]
 
     def _read_in_parts(self, buffer: DeviceBuffer, offset: int, byte_count: int) -> memoryview:
-        """The bytes of a long read-back, by staging buffers of limited size."""
+        """The bytes of a long read-back, which uses several staging buffers of limited size."""
         content = memoryview(bytearray(byte_count))
         for start in range(0, byte_count, STAGING_LIMIT_BYTES):
             part = content[start : start + STAGING_LIMIT_BYTES]
@@ -338,9 +340,9 @@ class Runtime(TextureStore):
 
     @guarded
     def together(self, record: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Calls `record`; of what it records, all is recorded at once, or nothing.
+        """Calls `record`, whose commands are recorded together or not at all.
 
-        It must not compile: other threads would wait.
+        `record` must not compile, because other threads would wait for it.
         """
         return record(*args, **kwargs)
 
@@ -356,8 +358,9 @@ class Runtime(TextureStore):
         """Checks and records one dispatch.
 
         Args:
-            pipeline: Of this runtime.
-            bound: The buffer, texture or sampler of each binding but the constant buffer, by slot.
+            pipeline: A pipeline of this runtime.
+            bound: The buffer, texture or sampler of each binding except the constant buffer, by
+                slot.
             words: The constant buffer: `program.parameter_words` in order, 4 bytes each.
             groups: Workgroups along x, y, z, each at most `workgroup_count_limit`; a 0 records
                 nothing.
@@ -375,7 +378,7 @@ class Runtime(TextureStore):
     def check_dispatch(
         self, pipeline: Pipeline, slots: Container[int], words: bytes, groups: tuple[int, int, int]
     ) -> None:
-        """Raises SR0611, SR0614 or SR0615 as `dispatch` does; `slots` are those that are bound."""
+        """Raises SR0611, SR0614 or SR0615 as `dispatch` does; `slots` holds the bound slots."""
         program, capabilities = pipeline.program.name, self.capabilities
         limit = capabilities.workgroup_count_limit
         if max(groups) > limit:
@@ -396,24 +399,24 @@ class Runtime(TextureStore):
         groups: tuple[int, int, int],
         ranges: Ranges | None,
     ) -> None:
-        """Records a dispatch that was checked, of at least one group, inside of `together`.
+        """Records a checked dispatch of at least one group. Called inside `together`.
 
-        `resources` are in the order of ``pipeline.storage_slots``; else as in `dispatch`.
+        `resources` are in the order of ``pipeline.storage_slots``; the rest is as in `dispatch`.
         """
 
     def recorded(self, count: int) -> None:
-        """Counts dispatches; submits them once they are enough, and the device would be idle.
+        """Counts dispatches, and submits them once there are enough and the device is idle.
 
-        A device that works gains nothing from a submission, in which libraries may wait for the one
-        before, and free what that held.
+        A busy device gains nothing from a submission. Libraries may even wait in it for the
+        previous submission and free the resources of that one.
         """
         self._recorded_count += count
-        if self._recorded_count < self._next_look:
+        if self._recorded_count < self._next_poll:
             return
         if self._recorded_count >= WAITING_LIMIT or self.is_idle():
             self.submit()
         else:
-            self._next_look = self._recorded_count + DISPATCHES_A_LOOK
+            self._next_poll = self._recorded_count + DISPATCHES_PER_POLL
 
     @abstractmethod
     def is_idle(self) -> bool:
@@ -422,13 +425,13 @@ class Runtime(TextureStore):
     @guarded
     def submit(self) -> None:
         """Hands all recorded commands to the device as one submission."""
-        self._recorded_count, self._next_look = 0, DISPATCHES_A_SUBMISSION
+        self._recorded_count, self._next_poll = 0, DISPATCHES_PER_SUBMISSION
         self.submit_recorded()
         self.settle_pool()
 
     @abstractmethod
     def submit_recorded(self) -> None:
-        """Submits what is recorded, if there is anything."""
+        """Submits the recorded commands, if there are any."""
 
     @abstractmethod
     def wait(self) -> None:

@@ -36,7 +36,7 @@ _HOST = {**_STORAGE, types.Kind.BOOL: np.dtype(np.bool_)}
 _TYPE_BY_DTYPE = {
     np.dtype(np.float16): types.HALF,
     np.dtype(np.float32): types.FLOAT,
-    # The default of Python and NumPy has 64 bits, that of kernels 32: converted if in range.
+    # Python and NumPy default to 64 bits, kernels to 32; values in range are converted.
     np.dtype(np.float64): types.FLOAT,
     np.dtype(np.bool_): types.BOOL,
     np.dtype(np.uint32): types.UINT,
@@ -137,10 +137,10 @@ def as_numpy(data: Any, name: str) -> AnyArray:
 
     Raises:
         ShapeError: SR0351, for ragged, masked and object data.
-        DerivativeError: SR0476, for a tensor that PyTorch differentiates by; SR0450, and
+        DerivativeError: SR0476, for a tensor that requires a gradient in PyTorch; SR0450, and
             LanguageError: SR0321, for a tuple or list that holds an array which cannot be read.
     """
-    # Who asks `np.ma` imports it; only subclasses of arrays have a mask.
+    # Reading `np.ma` imports it, and only subclasses of arrays have a mask.
     if np.ndarray in type(data).__mro__[1:] and np.ma.is_masked(data):
         raise error("SR0351", name=name, found="found a masked array with masked elements")
     try:
@@ -218,12 +218,12 @@ def _shape_of_elements(shape: tuple[int, ...], t: types.Type, name: str) -> tupl
 _TAKES = {"f": "fiu", "i": "iu", "u": "iu", "b": "b"}
 
 
-def _check_conversion(array: AnyArray, scalar: types.Scalar, name: str, found: str) -> None:
+def _check_conversion(array: AnyArray, scalar: types.Scalar, name: str, dtype_name: str) -> None:
     target = _HOST[scalar.kind]
     if not array.size:
         return
     if array.dtype.kind not in _TAKES[target.kind]:
-        raise error("SR0353", name=name, type=scalar, found=found)
+        raise error("SR0353", name=name, type=scalar, found=dtype_name)
     if target.kind in "iu":
         limits = np.iinfo(cast("np.dtype[np.integer[Any]]", target))
         outside = (array < limits.min) | (array > limits.max)
@@ -271,8 +271,8 @@ def _columns(data: Any, struct: types.Struct, name: str) -> Mapping[str, Any]:
     else:
         columns = {field: getattr(data, field) for field in wanted if hasattr(data, field)}
     if set(columns) != set(wanted):
-        found = ", ".join(map(str, columns)) or f"a `{type(cast('object', data)).__name__}`"
-        raise error("SR0355", name=name, type=struct, wanted=", ".join(wanted), found=found)
+        fields = ", ".join(map(str, columns)) or f"a `{type(cast('object', data)).__name__}`"
+        raise error("SR0355", name=name, type=struct, wanted=", ".join(wanted), found=fields)
     return columns
 
 

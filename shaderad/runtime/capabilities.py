@@ -1,4 +1,4 @@
-"""The features and limits of a device as data, and programs and arrays held against them.
+"""The features and limits of a device as data; checks programs and arrays against them.
 
 Code above `runtime/` reads `Capabilities`; it never asks which runtime it has.
 """
@@ -40,36 +40,37 @@ class Capabilities:
     features: frozenset[str]
     """A subset of `compiler.artifact.FEATURES`."""
     formats: tuple[str, ...]
-    """The formats of code that it takes, such as `spirv`, in the order of preference."""
+    """The formats of code that it accepts, such as `spirv`, preferred ones first."""
     atomics: Atomics
     survives_exchange: bool = True
     """False if adding floats by exchange ends the process."""
     storage_buffer_limit: int
     """Storage buffers that one entry point may bind."""
     binding_bytes_limit: int
-    """The bytes of one storage buffer that a shader can reach."""
+    """The most bytes of one storage buffer that a shader can reach."""
     binding_alignment: int
-    """Bytes of which the start of a binding is a multiple; 0 if buffers are bound whole."""
+    """The alignment of the start of a binding in bytes; 0 if buffers are always bound whole."""
     buffer_bytes_limit: int
-    """The bytes of one buffer."""
+    """The maximum size of a buffer in bytes."""
     uniform_bytes_limit: int
-    """The bytes of one constant buffer."""
+    """The maximum size of a constant buffer in bytes."""
     workgroup_count_limit: int
-    """Workgroups along one dimension of a dispatch."""
+    """Maximum workgroups along one dimension of a dispatch."""
     workgroup_threads_limit: int
-    """Threads of one workgroup."""
+    """Maximum threads per workgroup."""
     group_bytes_limit: int
-    """The bytes of memory of one workgroup."""
+    """Maximum bytes of group memory per workgroup."""
     subgroup_size: int
-    """The fewest threads of a subgroup, whose lanes have the order of threads; 1 without them."""
+    """The smallest size of a subgroup whose lanes follow the order of threads; 1 if the device
+    has no such subgroups."""
     texture_formats: frozenset[str]
-    """The formats of textures that it has, of `texture_formats.TEXTURE_FORMATS`."""
+    """The keys of `texture_formats.TEXTURE_FORMATS` that it supports."""
     filtered_formats: frozenset[str]
-    """The formats among them that samplers filter."""
+    """The texture formats that samplers can filter."""
     texture_extent_limits: tuple[int, int, int]
-    """Texels along an axis of a texture of one, two and three dimensions."""
+    """Maximum texels along an axis of textures of one, two and three dimensions."""
     has_line_levels: bool
-    """True if textures of one dimension have more levels than one."""
+    """True if textures of one dimension can have mip levels."""
     texture_limit: int
     """Textures that one entry point may bind."""
     sampler_limit: int
@@ -102,7 +103,7 @@ def words_bytes(program: Program) -> int:
 
 
 def uniform_bytes(program: Program) -> int:
-    """The size of the constant buffer of `program` as layouts round it; 0 without one."""
+    """The size of the constant buffer of `program`, rounded up as layouts do; 0 without one."""
     count = max(1, -(-len(program.parameter_words) * WORD_BYTES // UNIFORM_ALIGNMENT))
     return count * UNIFORM_ALIGNMENT if _has_constants(program) else 0
 

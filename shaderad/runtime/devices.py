@@ -25,13 +25,14 @@ from shaderad.runtime.process import check_process, held_back, note_opened
 __all__ = ["DeviceInfo", "devices"]
 
 RUNTIMES = {"wgpu": "GPUDevice", "slangpy": "Device"}
-"""Runtimes, in the order of preference, and the class of their devices: wgpu opens faster and runs
+"""Runtimes, preferred ones first, with the class of their devices. wgpu opens faster and runs
 anywhere; slangpy also has CUDA. The module of a runtime is `NAME_runtime.py`."""
 
 DEVICE_VARIABLE = "SHADERAD_DEVICE"
 
 AUTO, RANK_VARIABLE = "auto", "LOCAL_RANK"
-"""The adapter that a process takes by its rank, which launchers such as `torchrun` number."""
+"""The adapter name that selects by rank, and the variable that holds the rank, which launchers such
+as `torchrun` set."""
 
 PREFERENCE: tuple[Kind, ...] = ("discrete", "integrated", "virtual", "unknown", "software")
 
@@ -73,7 +74,7 @@ def choose(runtime: str, adapters: Sequence[DeviceInfo], wanted: str | int | Non
         runtime: The name of the runtime, for messages.
         adapters: All adapters of the runtime.
         wanted: A position, a part of a summary in any case, `None` for any adapter, or `auto` to
-            share those like the best among the processes of this machine, by their ranks.
+            distribute the adapters that equal the best among the ranks on this machine.
 
     Raises:
         DeviceError: SR0602, if no adapter matches; SR0620, if `wanted` is of another type; SR0638,
@@ -103,7 +104,7 @@ def choose(runtime: str, adapters: Sequence[DeviceInfo], wanted: str | int | Non
 
 
 def _local_rank() -> int:
-    """The number of this process among those that were started together on this machine."""
+    """The local rank: the number of this process among those launched together on this machine."""
     text = os.environ.get(RANK_VARIABLE, "0")
     if not text.isdecimal():
         raise error("SR0638", variable=RANK_VARIABLE, found=text)
@@ -168,10 +169,11 @@ def _opened(
 
 
 def _in_order(adapter: str | int | None) -> Sequence[str]:
-    """The runtimes, the one to be tried first at the start.
+    """The runtimes in the order in which they are tried.
 
-    That is slangpy, which alone has CUDA, if NVIDIA's driver is here and wgpu would find no GPU: a
-    container may lack the part of the driver that is for Vulkan, and have a software driver.
+    slangpy comes first if NVIDIA's driver is installed but wgpu would find no GPU, because only
+    slangpy has CUDA. This happens in containers that have a software driver but lack the Vulkan
+    part of NVIDIA's driver.
     """
     first, *_ = names = list(RUNTIMES)
     if adapter not in (None, AUTO) or not has_nvidia_driver() or _has_gpu(first):
@@ -187,7 +189,7 @@ def _has_gpu(runtime: str) -> bool:
 
 
 def has_nvidia_driver() -> bool:
-    """True if CUDA may have a device."""
+    """True if NVIDIA's driver is installed, so CUDA may have a device."""
     return Path("/proc/driver/nvidia/version").exists() or shutil.which("nvidia-smi") is not None
 
 

@@ -69,7 +69,7 @@ def fill(
 
 
 def _fill_window(runtime: Runtime, buffer: DeviceBuffer, word: int, offset: int, end: int) -> int:
-    """Fills the bytes from `offset` on that one binding reaches; returns where they end."""
+    """Fills the bytes that one binding at `offset` can reach; returns the offset of their end."""
     capabilities = runtime.capabilities
     step, limit, start = capabilities.binding_alignment, capabilities.binding_bytes_limit, 0
     is_window = step > 0 and buffer.byte_count > limit

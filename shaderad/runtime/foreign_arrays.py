@@ -1,6 +1,6 @@
 """Arrays of other libraries -> NumPy: tensors of PyTorch, JAX and CuPy, columns of tables.
 
-No library is imported: what an array is, its own methods and attributes tell.
+No library is imported: arrays are recognised by their methods and attributes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _BFLOAT16 = "bfloat16"
 
 
 def is_foreign_array(x: Any) -> bool:
-    """True if `x` is an array of another library than NumPy."""
+    """True if `x` is an array of a library other than NumPy."""
     t = cast("type[object]", type(x))
     if hasattr(t, "__dlpack__"):
         return not issubclass(t, np.ndarray)
@@ -25,20 +25,20 @@ def is_foreign_array(x: Any) -> bool:
 
 
 def is_bfloat16(x: Any) -> bool:
-    """True for floats of 8 bits of precision, which NumPy does not have."""
+    """True for bfloat16, which NumPy does not have."""
     return str(getattr(x, "dtype", "")).endswith(_BFLOAT16)
 
 
 def dtype_of(data: Any, converted: np.ndarray[Any, Any]) -> str:
-    """The name of the dtype of `data` as its owner knows it."""
+    """The name of the dtype of `data` in its own library."""
     return _BFLOAT16 if is_bfloat16(data) else str(converted.dtype)
 
 
 def to_numpy(data: Any, name: str) -> np.ndarray[Any, Any]:
-    """`np.asarray`, which also copies from other devices and widens bfloat16 to float32.
+    """`np.asarray` that also copies from other devices and widens bfloat16 to float32.
 
     Raises:
-        DerivativeError: SR0476 for a tensor that PyTorch differentiates by.
+        DerivativeError: SR0476 for a tensor that requires a gradient in PyTorch.
     """
     if getattr(data, "requires_grad", False) is True:
         raise error("SR0476", name=name)

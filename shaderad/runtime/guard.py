@@ -1,8 +1,8 @@
 """The lock of a runtime, the translation of foreign exceptions, and waits for the device.
 
-Invariants: no exception of wgpu or slangpy leaves a method marked `guarded`; once a device is
-lost, closed or left to a parent process, every guarded method raises; an interrupt reaches the
-main thread before or after a guarded method, or while the method waits for the device.
+Invariants: a method marked `guarded` raises no exception of wgpu or slangpy. If the device is lost,
+closed or left to a parent process, every guarded method raises an error. An interrupt is delivered
+to the main thread before or after a guarded method, or while the method waits for the device.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ R = TypeVar("R")
 G = TypeVar("G", bound="Guarded")
 
 REASON_LINES = 8
-"""Lines that are kept of a foreign message; validation messages repeat themselves below."""
+"""Maximum lines of a foreign message; validation messages repeat themselves after these."""
 
 SPIN_SECONDS = 3e-4
-"""The time for which a wait polls without sleeping: that of small dispatches."""
+"""A wait polls for this long, the time of small dispatches, before it sleeps."""
 NAP_SHARE = 1 / 32
-"""The length of a nap relative to the time waited so far: the relative delay of a wait."""
+"""The length of a nap relative to the time waited so far, which bounds the relative delay."""
 LONGEST_NAP = 2e-3
 
 GIVEN_UP = "a kernel whose wait was interrupted still ran {:g} seconds later"
@@ -72,7 +72,7 @@ class Guarded(ABC):
 
     @property
     def is_lost(self) -> bool:
-        """True if a call has found the device lost; all later calls fail."""
+        """True after a call has failed because the device was lost; all later calls fail."""
         return bool(self._lost_because)
 
     def check_usable(self) -> None:
@@ -102,7 +102,7 @@ class Guarded(ABC):
                 raise
 
     def settle(self) -> None:
-        """Waits for work that an interrupt left running; takes the device as lost if it goes on."""
+        """Waits for work that an interrupt left running; if it does not end, the device is lost."""
         if self._is_left_done is None or self._lost_because:
             return
         end = time.perf_counter() + self.patience_seconds
@@ -120,18 +120,18 @@ class Guarded(ABC):
 
     @property
     def is_out_of_reach(self) -> bool:
-        """True if freeing native objects could block for ever, or free those of the parent."""
+        """True if freeing native objects could block forever, or free objects of the parent."""
         return self._is_of_parent or self._is_left_done is not None
 
     def leave(self) -> None:
-        """Exit handler: lets the process end, whatever the device does."""
+        """Exit handler that lets the process end even if the device hangs."""
         if not self._is_of_parent:
             self.settle()
         if self.is_out_of_reach:
             keep_for_ever(self)
 
     def _leave_to_parent(self) -> None:
-        """Runs in a forked child: renews the lock, whose owner exists in the parent only."""
+        """Runs in a forked child. Renews the lock, because its owner exists only in the parent."""
         self.lock, self.guarded_thread = threading.RLock(), 0
         self.is_sound, self._is_of_parent = False, True
         atexit.register(self.leave)  # keeps the runtime alive: nothing native is finalised
@@ -150,7 +150,7 @@ class Guarded(ABC):
         return error("SR0609", runtime=capabilities.runtime, reason=reason)
 
     def allocated(self, make: Callable[[], R], byte_count: int) -> R:
-        """Calls `make` for a native buffer; frees idle buffers and retries if memory is short.
+        """Allocates by `make`; if memory is short, frees idle buffers and retries.
 
         Raises:
             DeviceError: SR0605, if memory is still short.
@@ -180,7 +180,7 @@ class Guarded(ABC):
 def guarded(method: Callable[Concatenate[G, P], R]) -> Callable[Concatenate[G, P], R]:
     """Runs `method` under the lock on a usable device, and translates foreign exceptions.
 
-    Inside of another guarded method, which does that, it only runs `method`.
+    Inside another guarded method, it only runs `method`, because the outer one does the rest.
     """
 
     @functools.wraps(method)

@@ -1,7 +1,7 @@
 """A pool of released buffers for later allocations of the same size.
 
 A training step allocates the same arrays repeatedly, and new memory is expensive: a driver maps and
-clears it page by page, which for a few megabytes takes as long as a kernel over them. Commands run
+clears it page by page, which for a few megabytes takes as long as a kernel on them. Commands run
 in the order in which they were recorded, so a buffer can be reused before the device has finished
 with it. Invariant: idle buffers hold at most `SPARE_BYTES` more than those in use; the buffer that
 has been idle longest is freed first.
@@ -29,13 +29,13 @@ class IdleBuffers(Generic[BufferT]):
 
     def __init__(self) -> None:
         self._by_size: dict[int, deque[tuple[int, BufferT]]] = {}
-        """Each with the time since which it is idle. A size may have none left: the next buffer of
-        that size will be idle soon."""
+        """Each with the time at which it became idle. A deque may be empty; it is kept because the
+        next buffer of that size will be idle soon."""
         self._time = 0
         self.byte_count = 0
 
     def keep(self, size: int, buffer: BufferT, room: int) -> Sequence[BufferT]:
-        """Adds a buffer; removes and returns those that exceed `room` bytes, oldest first."""
+        """Adds a buffer; evicts the oldest ones that exceed `room` bytes, and returns them."""
         self._time += 1
         same_size = self._by_size.get(size)
         if same_size is None:
@@ -91,7 +91,7 @@ class DeviceBuffer:
         self._pool = pool
 
     def shared(self) -> Any:
-        """`native`, for others to hold: its memory will not be reused."""
+        """`native`, which others may hold from now on, so its memory is not reused."""
         self._pool.share(self.serial)
         return self.native
 
@@ -117,8 +117,8 @@ class BufferPool:
         self._owner_by_serial: dict[int, _Owner] = {}
         self.dropped: deque[_Owner] = deque()
         """Owners of buffers that Python dropped since the last `settle`."""
-        # Called at any moment, even while the pool is at work. A built-in function only appends,
-        # and admits no interrupt, which would be lost in a callback.
+        # May be called at any moment, even while the pool is at work. A built-in function only
+        # appends, and admits no interrupt, which would be lost in a callback.
         self._note = cast("Callable[[ref[DeviceBuffer]], None]", self.dropped.append)
         self._used_bytes = 0
         self._next_serial = 0
@@ -151,11 +151,11 @@ class BufferPool:
         return self._next_serial
 
     def watch(self, texture: Any) -> None:
-        """Has `settle` return the `serial` of a texture once Python has dropped it."""
+        """Makes `settle` return the `serial` of a texture after Python has dropped it."""
         self._own(texture, texture.serial, None, 0)
 
     def settle(self) -> list[int]:
-        """Makes dropped buffers idle while there is room; returns the serials of what is freed."""
+        """Makes dropped buffers idle while there is room; returns the serials of freed ones."""
         ended: list[int] = []
         while self.dropped:
             owner = self.dropped.popleft()
@@ -181,5 +181,5 @@ class BufferPool:
             self._used_bytes += byte_count
 
     def _freed(self, owners: Iterable[_Owner]) -> list[int]:
-        """The serials of `owners`, which let go of their native buffers."""
+        """Makes `owners` drop their native buffers, and returns their serials."""
         return [self._owner_by_serial.pop(owner.serial).serial for owner in owners]

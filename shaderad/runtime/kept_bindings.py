@@ -1,4 +1,4 @@
-"""Bound buffers that are kept for the next dispatch that binds the same."""
+"""A cache of bind groups for later dispatches that bind the same resources."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Generic, TypeVar
 BoundT = TypeVar("BoundT")
 
 Key = tuple[int, ...]
-"""The serials of a pipeline and then of the buffers that it binds."""
+"""The serial of a pipeline, followed by those of the buffers that it binds."""
 
 
 class KeptBindings(Generic[BoundT]):
-    """Bind groups, or what a library has in their place.
+    """Bind groups, or the equivalent of the library below.
 
     Creating one costs more than the rest of a dispatch. Each holds the memory of its buffers, so it
     is dropped when one of them is freed. Idle buffers keep their bindings.
@@ -22,7 +22,7 @@ class KeptBindings(Generic[BoundT]):
         self._bound_by_key: dict[Key, BoundT] = {}
         self._keys_by_buffer: dict[int, set[Key]] = {}
         self.find: Callable[[Key], BoundT | None] = self._bound_by_key.get
-        """The binding that is kept for a key; each dispatch asks."""
+        """Looks up the binding of a key; a bound method, because every dispatch calls it."""
 
     def keep(self, key: Key, bound: BoundT) -> None:
         self._bound_by_key[key] = bound

@@ -1,8 +1,8 @@
-"""Pipelines by their programs, for as long as somebody holds them, and the latest longer.
+"""A cache of pipelines by program, which also holds the most recently used ones.
 
-A driver's pipeline takes megabytes. Kernels, graphs and prepared commands hold the pipelines that
-they dispatch; a program that nobody holds any more may come back, as where a function makes a graph
-at each call.
+A driver's pipeline takes megabytes, so a pipeline lives as long as the kernels, graphs and prepared
+commands that dispatch it. The most recently used ones live longer, because a dropped program may
+return, for example if a function makes a new graph at each call.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 from weakref import ref
 
 RECENT_LIMIT = 128
-"""The most recently used pipelines, which are kept even if nobody holds them."""
+"""The number of most recently used pipelines that are kept even if nobody holds them."""
 
 PipelineT = TypeVar("PipelineT")
 
@@ -23,36 +23,40 @@ class KeptPipelines(Generic[PipelineT]):
     def __init__(self) -> None:
         self.count = 0
         """The number of pipelines so far."""
-        self._known: dict[Hashable, tuple[ref[PipelineT], int]] = {}
+        self._pipeline_by_program: dict[Hashable, tuple[ref[PipelineT], int]] = {}
         """Each with its number, in order of creation."""
         self._recent: dict[PipelineT, None] = {}
-        """The longest unused first."""
+        """In the order of their last use."""
 
     def __len__(self) -> int:
-        return sum(pipeline() is not None for pipeline, _ in self._known.values())
+        return sum(pipeline() is not None for pipeline, _ in self._pipeline_by_program.values())
 
     def find(self, program: Hashable) -> PipelineT | None:
-        """The pipeline of `program`, which is the most recent one from now on."""
-        known = self._known.get(program)
-        pipeline = None if known is None else known[0]()
+        """The pipeline of `program`, or `None`. Marks it as the most recently used one."""
+        entry = self._pipeline_by_program.get(program)
+        pipeline = None if entry is None else entry[0]()
         if pipeline is not None:
             self._use(pipeline)
         return pipeline
 
     def keep(self, program: Hashable, pipeline: PipelineT) -> set[int]:
         """Adds a pipeline; returns the numbers of those that ended since the last addition."""
-        self._known.pop(program, None)
-        self._known[program] = ref(pipeline), self.count
+        self._pipeline_by_program.pop(program, None)
+        self._pipeline_by_program[program] = ref(pipeline), self.count
         self.count += 1
         self._use(pipeline)
-        # Not by callbacks of the references: those are called at any moment.
-        ended = {p: number for p, (known, number) in self._known.items() if known() is None}
-        for one in ended:
-            del self._known[one]
+        # No callbacks of the references, because those may run at any moment.
+        ended = {
+            key: number
+            for key, (pipeline_ref, number) in self._pipeline_by_program.items()
+            if pipeline_ref() is None
+        }
+        for key in ended:
+            del self._pipeline_by_program[key]
         return set(ended.values())
 
     def clear(self) -> None:
-        self._known.clear()
+        self._pipeline_by_program.clear()
         self._recent.clear()
 
     def _use(self, pipeline: PipelineT) -> None:

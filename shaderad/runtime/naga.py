@@ -1,7 +1,7 @@
-"""Code -> code as naga reads it for wgpu, and the bindings of a program as wgpu declares them.
+"""Code -> code that naga reads correctly, and the bindings of a program as wgpu declares them.
 
-Invariant: what the child process vets is what the host's device gets, code and layout alike, so
-that a verdict holds for it, and a driver's own cache has its pipeline.
+Invariant: the host's device gets the same code and layout that the child process vets. The verdict
+is therefore valid for the host, and the driver's own cache has the pipeline.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from shaderad.runtime.capabilities import uniform_bytes
 from shaderad.runtime.spirv import RewrittenCode, readable_spirv
 
 IMMEDIATES_LIMIT = "max-immediate-size"
-"""The limit of wgpu-native for the bytes of immediates; absent where a device has none."""
+"""The limit of wgpu-native on the bytes of immediates; missing if a device has none."""
 
 
 def _readable_wgsl(content: bytes, *, with_immediates: bool = False) -> RewrittenCode:
@@ -28,8 +28,8 @@ READABLE_BY_NAGA: dict[str, Callable[..., RewrittenCode]] = {
     "spirv": readable_spirv,
     "wgsl": _readable_wgsl,
 }
-"""The formats that naga reads, in the order of preference, each with its mending: of constructs
-that naga misreads, or rejects although it supports them."""
+"""The formats that naga reads, preferred ones first, each with the function that rewrites
+constructs that naga misreads, or rejects although it supports them."""
 
 
 def layout_of(program: Program, code_format: str, device: VettingDevice) -> PipelineLayout:
@@ -45,10 +45,10 @@ def layout_of(program: Program, code_format: str, device: VettingDevice) -> Pipe
 
 
 def _immediate_bytes(program: Program, code_format: str, device: VettingDevice) -> int:
-    """The bytes of immediates that hold the words of `program`; 0 where a constant buffer does.
+    """The bytes of immediates for the words of `program`; 0 if a constant buffer holds them.
 
-    Code of a build keeps its constant buffer: its verdict is about that, and wgpu compares the size
-    with what the manifest says.
+    Code of a build keeps its constant buffer, because its verdict was given with one, and wgpu
+    compares the size with that in the manifest.
     """
     if code_format != "spirv" or program.code is not None:
         return 0

@@ -1,13 +1,13 @@
 """The process that holds a device: interrupts while commands are recorded, and forks.
 
-Python runs a signal handler between any two bytecodes of the main thread, also in callbacks of a
-native library, where its exception is lost. A section that defers interrupts installs a `Deferral`
-as handler of SIGINT (Ctrl-C), which only records them; the end of the outermost section calls the
-previous handler. Compilers and waits may take arbitrarily long, so `let_through`, `nap` and `turn`
-admit interrupts.
+Python may run a signal handler between any two bytecodes of the main thread. In a callback of a
+native library, the exception of the handler is lost. A section that defers interrupts therefore
+installs a `Deferral` as the handler of SIGINT (Ctrl-C), which only records them; the end of the
+outermost section calls the previous handler. Compilers and waits may take arbitrarily long, so
+`let_through`, `nap` and `turn` admit interrupts.
 
 A forked child has the memory of its parent, but none of its threads. Drivers wait for threads that
-exist in the parent only, and memory that the child frees may be in use by the parent. The child
+exist only in the parent, and the parent may still use memory that the child frees. The child
 therefore neither uses nor frees native objects.
 """
 
@@ -71,8 +71,8 @@ def hold() -> Deferral | None:
     """Defers interrupts until the result is released.
 
     Returns:
-        `None` if there is nothing to defer: in a section that defers them already, outside of the
-        main thread, or if SIGINT has no Python handler.
+        `None` if there is nothing to defer: in a section that defers interrupts already, outside
+        of the main thread, or if SIGINT has no Python handler.
     """
     before = _handler_of(_INTERRUPT)
     if type(before) is Deferral or not callable(before):
@@ -86,7 +86,7 @@ def hold() -> Deferral | None:
 
 
 class held_back:
-    """A section that interrupts do not enter: all of its commands are recorded, or none."""
+    """A section without interrupts, so either all of its commands are recorded or none."""
 
     __slots__ = ("_held",)
 
@@ -99,10 +99,10 @@ class held_back:
 
 
 def begin_turn(lock: threading.RLock) -> Deferral | None:
-    """Takes `lock`, and defers interrupts, which are admitted while it waits for the lock.
+    """Acquires `lock`, and defers interrupts; while it waits for the lock, it admits them.
 
     Returns:
-        What `end_turn` takes.
+        The second argument of `end_turn`.
     """
     held = hold()
     if not lock.acquire(blocking=False):
@@ -117,7 +117,7 @@ def begin_turn(lock: threading.RLock) -> Deferral | None:
 
 
 def end_turn(lock: threading.RLock, held: Deferral | None) -> None:
-    """Gives `lock` back, and admits interrupts again."""
+    """Releases `lock`, and admits interrupts again."""
     lock.release()
     if held is not None:
         held.release()
@@ -159,7 +159,7 @@ class let_through:
 
 
 give_way: Callable[[], None] = getattr(os, "sched_yield", partial(time.sleep, 0))
-"""Lets the threads of a driver run that computes on the processor."""
+"""Yields the processor, for the threads of software drivers."""
 
 
 def nap(seconds: float) -> None:
@@ -205,8 +205,8 @@ def call_in_children(method: Callable[[], Any]) -> None:
 def keep_for_ever(resource: object) -> None:
     """Keeps `resource` and everything it holds alive until the process ends, without finalisers.
 
-    Exit handlers of drivers are skipped as well: they join threads of the parent, or wait for the
-    device.
+    It also skips the exit handlers of drivers, which would join threads of the parent or wait for
+    the device.
     """
     import ctypes  # rare, and slow to import
 

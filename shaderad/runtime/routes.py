@@ -2,8 +2,8 @@
 
 wgpu reads SPIR-V and WGSL through naga, which may refuse correct code, end the process, or never
 return. Invariant: code reaches the naga of this process, or slangpy's in-process compiler, only
-after the child process has compiled it unharmed. Verdicts are cached by content, with the code as
-naga reads it.
+after the child process has compiled it without a crash. Verdicts are cached by content, together
+with the code rewritten for naga.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FORMAT_BY_API = {"vulkan": "spirv", "d3d12": "hlsl", "metal": "metal", "cuda": "
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The code that a program reached the device as, and why."""
+    """The form of code in which a program reached the device, and the reason."""
 
     program: str
     target: str
@@ -37,9 +37,9 @@ def choose_code(
     """The first of the formats of a wgpu device that compiles and that naga accepts.
 
     Raises:
-        CompileError: SR0612, if naga refuses all; SR0639, if wgpu makes no pipeline of code that
-            naga reads; SR0623, if naga gave no answer; an error of the compiler, if Slang refuses
-            the program.
+        CompileError: SR0612, if naga refuses all; SR0639, if wgpu creates no pipeline from code
+            that naga reads; SR0623, if naga gave no answer; an error of the compiler, if Slang
+            refuses the program.
     """
     reasons: list[str] = []
     is_final, is_read = True, False

@@ -2,8 +2,8 @@
 
 slangpy's native module imports PyTorch wherever it is installed, which takes ten times as long as
 the rest of slangpy. Without PyTorch, slangpy refuses tensors in its own calls for the rest of the
-process; shaderad never gives it any. Invariant: afterwards the import system is as before, and
-other threads can import PyTorch meanwhile.
+process; shaderad never passes it any. Invariant: the import system is unchanged afterwards, and
+other threads can import PyTorch in the meantime.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _TORCH = "torch"
 
 
 class _HidingFinder:
-    """An entry of `sys.meta_path` that hides a module which is not imported yet from one thread."""
+    """An entry of `sys.meta_path` that hides a module from one thread until it is imported."""
 
     def __init__(self, hidden: str) -> None:
         self._hidden = hidden
@@ -41,14 +41,14 @@ class _HidingFinder:
 def hidden(name: str) -> Generator[None]:
     """Hides module `name` from the imports of this thread, unless it is imported already."""
     finder: Any = _HidingFinder(name)
-    # Threads walk through the list while they import: one that loses its first entry would make
-    # them skip another. So the list is replaced, not changed.
+    # The list is replaced, not changed: threads iterate over it while they import, and would skip
+    # an entry if the first one were removed.
     before = sys.meta_path
     sys.meta_path = [finder, *before]
     try:
         yield
     finally:
-        before += [one for one in sys.meta_path if one is not finder and one not in before]
+        before += [f for f in sys.meta_path if f is not finder and f not in before]
         sys.meta_path = before
 
 

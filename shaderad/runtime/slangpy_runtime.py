@@ -1,7 +1,7 @@
 """Programs on slangpy, which compiles the Slang text itself for Vulkan, D3D12, Metal or CUDA.
 
 Invariants: text reaches slangpy's in-process compiler only after the child process has compiled
-it, because a crash in process would end the user's program; host writes are recorded like other
+it, because a crash in process would end the user's program. Host writes are recorded like other
 commands, so they keep their order without waits.
 """
 
@@ -50,10 +50,10 @@ FEATURES = {
     "double": spy.Feature.double,
     "int64-atomics": spy.Feature.atomic_int64,
 }
-"""Our features and those of slangpy."""
+"""The features of slangpy that each of our features needs."""
 
 FORMATS = ("spirv", "hlsl", "metal", "wgsl")
-"""Formats of builds: their Slang text is compiled, so any whose features fit the device will do."""
+"""Formats of builds. Their Slang text is compiled anew, so any with fitting features will do."""
 
 APIS_BY_PLATFORM = {"win32": ("d3d12", "vulkan", "cuda"), "darwin": ("metal",)}
 OTHER_APIS = ("vulkan", "cuda")
@@ -64,21 +64,21 @@ STORAGE_BUFFER_LIMIT = 30
 """slangpy reports no limit. Metal has 31 buffer slots, one for the words; other APIs have more."""
 
 TEXTURE_LIMIT, SAMPLER_LIMIT = 128, 16
-"""slangpy reports no limits. Metal and D3D12 have these slots, other APIs have as many or more."""
+"""slangpy reports no limits. Metal and D3D12 have this many slots, other APIs at least as many."""
 
 BINDING_BYTES_LIMIT = (1 << 32) - 4
-"""slangpy reports no limit. Shaders count words in 32 bits; lavapipe reports 128 MiB, and was
-measured to reach further."""
+"""slangpy reports no limit. Shaders count words in 32 bits; lavapipe reports 128 MiB, but
+reached further in a measurement."""
 
 UNIFORM_BYTES_LIMIT = 1 << 16
 GROUP_BYTES_LIMIT = 1 << 15
 UNFREED_LIMIT = 16384
-"""Dispatches between two waits that free what they held. Each may hold a mapping of memory; Linux
-allows a process 65,530, and Mesa ends it beyond."""
+"""Dispatches between two waits that free their resources. Each may hold a memory mapping. Linux
+allows 65,530 per process, and Mesa ends the process beyond that."""
 
 FREED_TOGETHER = 64
-"""Dispatches for whose sake slangpy's own wait is called while the device is idle; for fewer, the
-call takes longer than they do."""
+"""The fewest dispatches for which slangpy's own wait is called while the device is idle. For fewer,
+the call takes longer than the dispatches."""
 
 STORAGE_USAGE = (
     spy.BufferUsage.shader_resource
@@ -91,12 +91,12 @@ PARTS_OF_CUDA = {
     "compiler 'nvrtc'": "NVRTC (`libnvrtc.so`)",
     "cuda_fp16.h": "the header of half (`cuda_fp16.h`)",
 }
-"""The words with which Slang says that it misses a part of CUDA's toolkit, and the part."""
+"""The words of Slang's message about a missing part of CUDA's toolkit -> the name of the part."""
 
 SMALLEST_STAGING_BYTES = 256
-PROGRAMS_A_SESSION = 8
+PROGRAMS_PER_SESSION = 8
 """Programs that one Slang session compiles. A session keeps all of them, some megabytes each, until
-the last of their pipelines ends; to open one takes as long as to compile a small program."""
+the last of their pipelines ends. Opening a session takes as long as compiling a small program."""
 
 
 # -- adapters --------------------------------------------------------------------------------------
@@ -104,7 +104,7 @@ the last of their pipelines ends; to open one takes as long as to compile a smal
 
 def list_devices() -> list[DeviceInfo]:
     """Every adapter of every API of slangpy on this platform."""
-    # slangpy would print to standard output that it found no driver of CUDA.
+    # slangpy would print to standard output that CUDA has no driver.
     adapters = [
         (api, adapter.name)
         for api in APIS_BY_PLATFORM.get(sys.platform, OTHER_APIS)
@@ -124,9 +124,9 @@ def open_device(wanted: str | int | None, limits: Mapping[str, Any]) -> SlangpyR
     adapters = list_devices()
     info = choose("slangpy", adapters, wanted)
     # By position: a machine may have several adapters of one name.
-    same_api = [one for one in adapters if one.api == info.api]
-    found = spy.Device.enumerate_adapters(spy.DeviceType[info.api])[same_api.index(info)]
-    return SlangpyRuntime(_create(info, found.luid), limits, owns_device=True)
+    same_api = [adapter for adapter in adapters if adapter.api == info.api]
+    native = spy.Device.enumerate_adapters(spy.DeviceType[info.api])[same_api.index(info)]
+    return SlangpyRuntime(_create(info, native.luid), limits, owns_device=True)
 
 
 def wrap_device(device: Any, limits: Mapping[str, Any]) -> SlangpyRuntime:
@@ -135,7 +135,7 @@ def wrap_device(device: Any, limits: Mapping[str, Any]) -> SlangpyRuntime:
 
 
 def _create(info: DeviceInfo, luid: list[int]) -> Any:
-    """Opens a device with slangpy's own caches, or without if their folder is not writable."""
+    """Opens a device with slangpy's own caches, or without them if their folder is not writable."""
     folder = default_cache().usable(create=True)
     options: dict[str, Any] = {
         "type": spy.DeviceType[info.api],
@@ -150,7 +150,9 @@ def _create(info: DeviceInfo, luid: list[int]) -> Any:
         caches["module_cache_path"] = folder / "slangpy" / "modules"
         caches["shader_cache_path"] = folder / "slangpy" / "shaders"
     try:
-        with contextlib.suppress(RuntimeError):  # Any failure but that of a folder repeats below.
+        with contextlib.suppress(
+            RuntimeError
+        ):  # All failures except that of the folder repeat below.
             return spy.Device(**options, **caches)
         return spy.Device(**options)
     except RuntimeError as failure:
@@ -169,7 +171,7 @@ def _capabilities(device: Any) -> Capabilities:
     native = set(device.features)
     features = frozenset(ours for ours, theirs in FEATURES.items() if theirs in native)
     if info.type is spy.DeviceType.cuda:
-        features |= {"double"}  # A type of the language: slangpy need not list it.
+        features |= {"double"}  # A type of the language, which slangpy does not list.
     limits = info.limits
     group_counts = limits.max_compute_dispatch_thread_groups
     return Capabilities(
@@ -181,7 +183,7 @@ def _capabilities(device: Any) -> Capabilities:
         features=features,
         formats=FORMATS,
         atomics="native" if "float-atomics" in features else "compare-exchange",
-        # Mesa's lavapipe dies of what slangpy makes of the exchange loop.
+        # Mesa's lavapipe crashes on the code that slangpy compiles from the exchange loop.
         survives_exchange=_kind(info.adapter_name) != "software",
         storage_buffer_limit=STORAGE_BUFFER_LIMIT,
         binding_bytes_limit=BINDING_BYTES_LIMIT,
@@ -235,12 +237,12 @@ class SlangpyRuntime(Runtime):
         capabilities = limited(_capabilities(device), limits)
         super().__init__(device, capabilities, owns_device=owns_device)
         self._sessions: dict[tuple[Path | None, tuple[str, ...]], tuple[Any, int]] = {}
-        """Sessions by what they import, with the programs that they may still compile."""
+        """Sessions by their imports, with the number of programs that they may still compile."""
         self._encoder: Any = None
         self._compute: Any = None
         self._last_submission: int | None = None
         self._unfreed_count = 0
-        """Dispatches since slangpy last freed what finished ones held."""
+        """Dispatches since slangpy last freed the resources of finished ones."""
         # The owner of a wrapped device may submit to it as well; tested with Vulkan only.
         self._knows_all_work = owns_device and capabilities.api == "vulkan"
         self._staging: dict[int, Any] = {}
@@ -249,7 +251,7 @@ class SlangpyRuntime(Runtime):
         return self.native.create_buffer(size=size, usage=STORAGE_USAGE)
 
     def translate(self, failure: Exception, byte_count: int = 0) -> Error:
-        # slang-rhi reports only "failed" when memory is short; the calls have no other failure.
+        # slang-rhi reports only "failed" if memory is short; these calls have no other failure.
         if "createBuffer" in str(failure) or "createTexture" in str(failure):
             failure = MemoryError(shortened(str(failure)))
         return super().translate(failure, byte_count)
@@ -349,7 +351,7 @@ class SlangpyRuntime(Runtime):
             session = self.native.create_slang_session(
                 compiler_options=options, add_default_include_paths=False
             )
-            remaining = PROGRAMS_A_SESSION
+            remaining = PROGRAMS_PER_SESSION
         self._sessions[key] = session, remaining - 1
         return session
 
@@ -361,12 +363,12 @@ class SlangpyRuntime(Runtime):
         groups: tuple[int, int, int],
         ranges: Ranges | None,
     ) -> None:
-        del ranges  # `binding_alignment` says that all of a buffer is bound
+        del ranges  # buffers are bound whole, see `binding_alignment`
         if self._unfreed_count == UNFREED_LIMIT:
             self.submit()
         if self._compute is None:
             self._compute = self._commands().begin_compute_pass()
-        key = (pipeline.serial, *[one.serial for one in resources])
+        key = (pipeline.serial, *[resource.serial for resource in resources])
         kept = self.bindings.find(key)
         if kept is None or kept[0] != words:
             # A new root object: rewriting one would change earlier dispatches.
@@ -437,9 +439,9 @@ class SlangpyRuntime(Runtime):
             self._free_released()
 
     def _free_released(self) -> None:
-        """Waits in slangpy, where slang-rhi frees what finished dispatches and buffers held.
+        """Waits in slangpy, where slang-rhi frees the resources of finished dispatches and buffers.
 
-        A submission does that as well, but beside the work of the device, where it takes longer.
+        A submission frees them as well, but takes longer while the device works.
         """
         self.native.wait()
         self._unfreed_count = 0
@@ -465,7 +467,7 @@ class SlangpyRuntime(Runtime):
 
 
 def _not_compiled(program: Program, reason: str) -> Error:
-    """The error of a program that slangpy does not compile; a part of CUDA may be missing."""
+    """The error for a program that slangpy did not compile, perhaps for lack of a part of CUDA."""
     for words, part in PARTS_OF_CUDA.items():
         if words in reason:
             return error("SR0637", program=program.name, part=part)
@@ -475,7 +477,7 @@ def _not_compiled(program: Program, reason: str) -> Error:
 def _forget_closing() -> None:
     """Prevents slangpy from closing its devices at the end of the process, which waits for each.
 
-    slangpy closes them in an exit function, which has no name, and when its module is finalised.
+    slangpy closes them in an unnamed exit function, and when its module is finalised.
     """
     keep_for_ever(sys.modules["slangpy.slangpy_ext"])
     for function in gc.get_objects():

@@ -1,7 +1,7 @@
 """Textures and samplers in slangpy.
 
-slang-rhi shows a cube as a cube alone, so one of ours has a second texture, of its six planes, for
-entry points that load texels of a face.
+slang-rhi can bind a cube only as a cube. Each cube of ours therefore has a second texture with its
+six planes, for entry points that load texels of a face.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ FILTERS = {
 
 
 def formats(device: Any, wanted: spy.FormatSupport) -> frozenset[str]:
-    """Our formats that the device reports `wanted` of."""
+    """The formats for which the device reports the support `wanted`."""
     return frozenset(
         row.name
         for row in TEXTURE_FORMATS.values()
@@ -84,12 +84,12 @@ def views_of(device: Any, layout: TextureLayout, native: Any) -> dict[TextureVie
 
 
 def wrapped_views_of(layout: TextureLayout, native: Any) -> dict[TextureView, Any]:
-    """The same for a texture of others."""
+    """The same for a wrapped texture."""
     return {VIEWS[layout.dimension][0]: native}
 
 
 def bound_as(binding: Binding, texture: DeviceTexture) -> Any:
-    """The object that is bound for `texture`; raises SR0635 for the planes of a cube of others."""
+    """The object that is bound for `texture`; raises SR0635 for the planes of a wrapped cube."""
     assert binding.view is not None
     if binding.view not in texture.native_by_view:
         raise error("SR0635", name=binding.name)
@@ -97,7 +97,7 @@ def bound_as(binding: Binding, texture: DeviceTexture) -> Any:
 
 
 def layout_of(native: Any) -> TextureLayout:
-    """The layout of a texture of others."""
+    """The layout of a wrapped texture."""
     kinds: dict[Any, Dimension] = {kind: dimension for dimension, kind in TYPES.items()}
     names = {spy.Format[row.slangpy_name]: row for row in TEXTURE_FORMATS.values()}
     desc = native.desc
@@ -124,7 +124,7 @@ def new_sampler(device: Any, settings: SamplerSettings) -> Any:
 
 
 def write_level(encoder: Any, texture: DeviceTexture, level: int, content: memoryview) -> None:
-    """Records the upload of a level, to each texture that stands for one of its views."""
+    """Records the upload of a level to each of the textures that serve as views."""
     layout = texture.layout
     channels = layout.format.channel_count
     shape = layout.level_shape(level) + ((channels,) if channels > 1 else ())

@@ -1,10 +1,10 @@
-"""A SPIR-V module -> the module as wgpu takes it, in one pass; and one form that naga must not see.
+"""A SPIR-V module -> a module that wgpu reads correctly; detects one form that naga must not see.
 
-naga misreads unordered comparisons, refuses pointers that another block computed, ends the process
-at texels of layers without a type that it expects, and translates some branches out of a switch
-into loops that never end. Constant buffers become push constants where a device has room for them.
-Invariant: a rewritten module computes the same; a malformed one, which naga refuses, is returned
-unchanged.
+naga has four faults. It misreads unordered comparisons and refuses pointers from another block. It
+ends the process at texels of layers if a type that it expects is missing. It translates some
+branches out of a switch into endless loops. Constant buffers become push constants if a device has
+room for them. Invariant: a rewritten module computes the same; a malformed one, which naga refuses,
+is returned unchanged.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from shaderad.compiler.spirv import HEADER_WORDS, MalformedSpirvError, words_of
 
 BOUND = 3
-"""The position in the header of the exclusive limit of result ids."""
+"""The index in the header of the exclusive upper bound of result ids."""
 LAST_ID = 0xFFFFFFFF
 
 Operands = tuple[int, ...]
@@ -33,14 +33,14 @@ _OPPOSITES = {181: 182, 183: 180, 185: 190, 187: 188, 189: 186, 191: 184}
 _VARIABLE, _DECORATE = 59, 71
 _UNIFORM, _PUSH_CONSTANT = 2, 9
 _TYPE_POINTER = 32
-_STORAGE_CLASS_AT = {_TYPE_POINTER: 1, _VARIABLE: 2}
-"""The position of the storage class, by opcode."""
+_STORAGE_CLASS_INDEX = {_TYPE_POINTER: 1, _VARIABLE: 2}
+"""The operand index of the storage class, by opcode."""
 _PLACES = frozenset({33, 34})
 """Binding, DescriptorSet."""
 
 _CHAINS = frozenset({65, 66})
 """OpAccessChain, OpInBoundsAccessChain."""
-_POINTER_AT = {
+_POINTER_INDEX = {
     61: 2,  # OpLoad
     62: 0,  # OpStore
     65: 2,
@@ -49,18 +49,18 @@ _POINTER_AT = {
     228: 0,  # OpAtomicStore
     6035: 2,  # OpAtomicFAddEXT
 }
-"""The position of the pointer operand, by opcode; calls are treated separately."""
+"""The operand index of the pointer, by opcode; calls are treated separately."""
 _FIRST_ARGUMENT = 3
 
 _SIGNED_32 = (32, 1)
-"""The width and sign of an int, behind its id."""
-_ARRAYED_AT = 4
-"""The position among the operands of a type of images that says whether they have layers."""
+"""The width and sign of an int, which follow its id."""
+_ARRAYED_INDEX = 4
+"""The operand index of the flag of image types that is 1 for layers."""
 
 
 @dataclass(frozen=True, slots=True)
 class RewrittenCode:
-    """A module as naga takes it."""
+    """A module that was rewritten for naga."""
 
     content: bytes
     leaves_loop_from_switch: bool
@@ -73,7 +73,7 @@ class RewrittenCode:
 
 
 def readable_spirv(module: bytes, *, with_immediates: bool = False) -> RewrittenCode:
-    """`module` as naga takes it, with push constants in place of its constant buffer if asked."""
+    """`module` rewritten for naga, with push constants for its constant buffer if asked."""
     try:
         return _Rewriting(words_of(module), with_immediates=with_immediates).run()
     except (ValueError, IndexError):  # not a sequence of instructions, or too few operands
@@ -94,7 +94,7 @@ class _Block:
 
 @dataclass(frozen=True, slots=True)
 class _Edit:
-    """Words in place of a part of a module; several at one place stand in the order they came."""
+    """A replacement for part of a module; edits at the same index keep their order."""
 
     start: int
     stop: int
@@ -104,8 +104,8 @@ class _Edit:
 class _Rewriting:
     """One pass over a module, which collects edits and the branches between blocks.
 
-    Modules have tens of thousands of instructions, most of which stay, so only those with a row in
-    the table of handlers cost a call.
+    Modules have tens of thousands of instructions, most of which are unchanged. Only those in the
+    table of handlers cost a call.
     """
 
     def __init__(self, words: Operands, *, with_immediates: bool) -> None:
@@ -113,10 +113,10 @@ class _Rewriting:
         self._bound = words[BOUND]
         self._edits: list[_Edit] = []
         self._start = self._stop = HEADER_WORDS
-        """The part of the module that the current instruction takes."""
+        """The words of the current instruction: first index, and index after the last."""
         self._handlers: dict[int, Callable[[int, Operands], None]] = {
             **dict.fromkeys(_OPPOSITES, self._comparison),
-            **dict.fromkeys(_POINTER_AT, self._pointer_use),
+            **dict.fromkeys(_POINTER_INDEX, self._pointer_use),
             _CALL: self._call,
             _TYPE_INT: self._type_int,
             _TYPE_VECTOR: self._type_vector,
@@ -140,24 +140,24 @@ class _Rewriting:
         self._copies: dict[int, int] = {}
         """The copies of chains in the current block, by the id of the original."""
         self._integers: dict[int, int] = {}
-        """The types of ints with sign, with the place behind each."""
+        """The ids of signed integer types, with the word index after each declaration."""
         self._has_layers = self._has_pair = False
         self._places: dict[int, list[_Edit]] = {}
-        """The removal of the place of each variable, by id."""
+        """The edits that remove the binding decorations of each variable, by id."""
         self._blocks: dict[int, _Block] = {}
         self._block = _Block()
 
     def run(self) -> RewrittenCode:
         words, handlers, end = self._words, self._handlers, len(self._words)
-        at = HEADER_WORDS
-        while at < end:
-            count, opcode = words[at] >> 16, words[at] & 0xFFFF
-            if not 0 < count <= end - at:
-                raise MalformedSpirvError(f"an instruction of {count} words at word {at}")
+        start = HEADER_WORDS
+        while start < end:
+            count, opcode = words[start] >> 16, words[start] & 0xFFFF
+            if not 0 < count <= end - start:
+                raise MalformedSpirvError(f"an instruction of {count} words at word {start}")
             if opcode in handlers:
-                self._start, self._stop = at, at + count
-                handlers[opcode](opcode, words[at + 1 : at + count])
-            at += count
+                self._start, self._stop = start, start + count
+                handlers[opcode](opcode, words[start + 1 : start + count])
+            start += count
         self._add_texel_coordinates()
         return RewrittenCode(self._edited(), _leaves_loop_from_switch(self._blocks))
 
@@ -179,7 +179,7 @@ class _Rewriting:
         return self._bound - 1
 
     def _replace(self, *instructions: list[int]) -> None:
-        """Puts instructions in place of the current one."""
+        """Replaces the current instruction."""
         words = [word for instruction in instructions for word in instruction]
         self._edits.append(_Edit(self._start, self._stop, words))
 
@@ -206,15 +206,15 @@ class _Rewriting:
     def _pointer_use(self, opcode: int, operands: Operands) -> None:
         """Copies the access chain that an instruction uses into its block.
 
-        naga stores values that other blocks use in local variables, and refuses modules where such
-        a value is a pointer: the optimiser computes a pointer in the condition of a loop and uses
-        it after the loop as well.
+        naga stores a value that other blocks use in a local variable, and refuses the module if
+        the value is a pointer. The optimiser produces such pointers: it computes one in the
+        condition of a loop and uses it after the loop as well.
         """
-        at = _POINTER_AT[opcode]
+        index = _POINTER_INDEX[opcode]
         copies: list[list[int]] = []
-        pointer = self._local(operands[at], copies)
-        if pointer != operands[at]:
-            local_operands = (*operands[:at], pointer, *operands[at + 1 :])
+        pointer = self._local(operands[index], copies)
+        if pointer != operands[index]:
+            local_operands = (*operands[:index], pointer, *operands[index + 1 :])
             self._replace(*copies, _instruction(opcode, *local_operands))
         if opcode in _CHAINS:
             self._chains[operands[1]] = (self._label_id, opcode, operands)
@@ -227,9 +227,9 @@ class _Rewriting:
             self._replace(*copies, call)
 
     def _local(self, name: int, copies: list[list[int]]) -> int:
-        """A copy of `name` in this block if it is an access chain of another, else `name`.
+        """A copy of `name` in this block if it is an access chain of another block, else `name`.
 
-        New copies are added to `copies`, in the order in which they must stand.
+        New copies are appended to `copies`, in the order in which they must be emitted.
         """
         chain = self._chains.get(name)
         if chain is None or chain[0] == self._label_id:
@@ -252,13 +252,13 @@ class _Rewriting:
         self._has_pair = self._has_pair or (element in self._integers and count == 2)
 
     def _type_image(self, _opcode: int, operands: Operands) -> None:
-        self._has_layers = self._has_layers or operands[_ARRAYED_AT] == 1
+        self._has_layers = self._has_layers or operands[_ARRAYED_INDEX] == 1
 
     def _add_texel_coordinates(self) -> None:
-        """Adds the type of two ints to a module with textures of layers that lacks it.
+        """Adds the vector type of two ints if a module with layered textures lacks it.
 
-        naga splits the coordinates of a texel, three ints, into two and a layer, and panics where
-        the module has no such type.
+        naga splits the three ints that address a texel into two coordinates and a layer, and
+        panics if the module has no type for the two.
         """
         if self._has_layers and not self._has_pair:
             for integer, behind in self._integers.items():
@@ -274,10 +274,11 @@ class _Rewriting:
 
     def _uniform(self, opcode: int, operands: Operands) -> None:
         """Moves a constant buffer, or a pointer into one, to the push constants."""
-        at = _STORAGE_CLASS_AT[opcode]
-        if operands[at] != _UNIFORM:
+        index = _STORAGE_CLASS_INDEX[opcode]
+        if operands[index] != _UNIFORM:
             return
-        self._replace(_instruction(opcode, *operands[:at], _PUSH_CONSTANT, *operands[at + 1 :]))
+        moved = (*operands[:index], _PUSH_CONSTANT, *operands[index + 1 :])
+        self._replace(_instruction(opcode, *moved))
         if opcode == _VARIABLE:
             self._edits += self._places.pop(operands[1], [])
 
@@ -328,7 +329,7 @@ def _leaves(
     header_by_merge: dict[int, int],
     loop_steps: set[int],
 ) -> bool:
-    """True if a block between `switch` and its merge block leaves a loop around it."""
+    """True if a block between `switch` and its merge block leaves a loop around the switch."""
     inside: set[int] = set()
     waiting = list(switch.successors)
     while waiting:

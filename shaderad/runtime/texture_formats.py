@@ -1,7 +1,7 @@
 """The formats of texels: their names in libraries, and NumPy arrays <-> what a texture stores.
 
-Bytes are normalised: 0 to 255 stand for 0 to 1. Invariant: what was stored comes back as it was,
-bit for bit; only values of another kind are converted, and rounded to nearest.
+Bytes are normalised: 0 to 255 stand for 0 to 1. Invariant: stored values are read back bit for
+bit; only values of another kind are converted, and rounded to nearest.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class TextureFormat:
     slangpy_name: str
     channel_count: int
     dtype: np.dtype[Any]
-    """A channel as it is stored."""
+    """The dtype of a stored channel."""
     is_srgb: bool = False
     """True if the first three channels are in sRGB, and become linear light when they are read."""
 
@@ -56,7 +56,7 @@ TEXTURE_FORMATS = {
         TextureFormat("rgba32float", "rgba32_float", 4, FLOAT),
     )
 }
-"""A row for each format."""
+"""The formats by their names."""
 
 
 def format_of(dtype: np.dtype[Any], channel_count: int) -> TextureFormat:
@@ -75,7 +75,7 @@ def stored(channels: AnyArray, texture_format: TextureFormat) -> AnyArray:
 
     Args:
         channels: Bytes, or floats as shaders read them: linear light, 0 to 1 in a format of bytes.
-            The last axis holds the channels; of those that it lacks alpha is 1, others are 0.
+            The last axis holds the channels. A missing alpha is 1, other missing channels are 0.
         texture_format: The format.
     """
     if texture_format.is_normalised and channels.dtype != BYTE:

@@ -1,7 +1,7 @@
-"""Textures and samplers of a runtime: what of them depends on neither wgpu nor slangpy.
+"""Textures and samplers of a runtime: the part that depends on neither wgpu nor slangpy.
 
-Invariants, as of buffers: a dispatch never sees a write that was recorded after it; a texture that
-Python drops lives until the commands that were recorded before have run.
+Invariants, as for buffers: a dispatch never sees a write that was recorded after it; a texture that
+Python drops lives until the commands recorded before have run.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ KINDS: dict[BindingAccess, type[Any]] = {
     BindingAccess.TEXTURE: DeviceTexture,
     BindingAccess.SAMPLER: DeviceSampler,
 }
-"""The class of what is bound, by the kind of binding."""
+"""The class of the bound resource, by kind of binding."""
 
 
 class TextureStore(Guarded):
@@ -43,7 +43,7 @@ class TextureStore(Guarded):
 
     Attributes:
         native_texture: The class of textures in the library below.
-        pool: It numbers what dispatches bind.
+        pool: The pool that numbers the resources that dispatches bind.
     """
 
     native_texture: type
@@ -70,7 +70,7 @@ class TextureStore(Guarded):
         """Wraps a texture of the library below; the caller synchronises its content.
 
         Raises:
-            DeviceError: SR0631, SR0632, if it is none, or none that kernels can read.
+            DeviceError: SR0631, if `native` is no texture; SR0632, if kernels cannot read it.
         """
         capabilities = self.capabilities
         if not isinstance(native, self.native_texture):
@@ -104,7 +104,7 @@ class TextureStore(Guarded):
 
     @guarded
     def sampler(self, settings: SamplerSettings) -> DeviceSampler:
-        """The sampler with these settings, made once."""
+        """The sampler with these settings, created once."""
         kept = self.samplers.get(settings)
         if kept is None:
             native = self.new_sampler(settings)
@@ -125,15 +125,15 @@ class TextureStore(Guarded):
 
     @abstractmethod
     def texture_views(self, layout: TextureLayout, native: Any) -> dict[TextureView, Any]:
-        """The objects that the library below binds for a texture of ours, by view."""
+        """The objects that the library below binds for a texture that it created, by view."""
 
     @abstractmethod
     def wrapped_views(self, layout: TextureLayout, native: Any) -> dict[TextureView, Any]:
-        """The objects that the library below binds for a texture of others, by view."""
+        """The objects that the library below binds for a wrapped texture, by view."""
 
     @abstractmethod
     def layout_of(self, native: Any) -> TextureLayout:
-        """The layout of a texture of others; raises SR0632 if kernels cannot read it."""
+        """The layout of a wrapped texture; raises SR0632 if kernels cannot read it."""
 
     @abstractmethod
     def new_sampler(self, settings: SamplerSettings) -> Any:
@@ -150,9 +150,9 @@ class TextureStore(Guarded):
 
 
 def _check_level(texture: DeviceTexture, level: int, byte_count: int | None = None) -> None:
-    """Raises SR0633 if there is no such level, or it has not as many bytes."""
+    """Raises SR0633 if there is no such level, or it has another size."""
     layout = texture.layout
     is_there = 0 <= level < layout.level_count
     if not is_there or (byte_count is not None and byte_count != layout.level_bytes(level)):
-        found = "a read" if byte_count is None else f"{byte_count} bytes"
-        raise error("SR0633", level=level, level_count=layout.level_count, found=found)
+        access = "a read" if byte_count is None else f"{byte_count} bytes"
+        raise error("SR0633", level=level, level_count=layout.level_count, found=access)

@@ -1,7 +1,7 @@
 """Textures and samplers of a device as data: extents, levels, views, settings.
 
 A level is half as large as the level before along each axis, and at least one texel. The six faces
-of a cube, +x, -x, +y, -y, +z, -z, are planes of one texture, and count as its depth on all levels.
+of a cube, +x, -x, +y, -y, +z, -z, are planes of one texture and form its depth on all levels.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ Extents = tuple[int, int, int]
 """Width, height and depth in texels."""
 
 AXES: dict[Dimension, int] = {"1d": 1, "2d": 2, "3d": 3, "cube": 3}
-"""The axes of a texture in NumPy, that of channels excluded."""
+"""The number of axes of a texture in NumPy without that of channels."""
 
 FACE_COUNT = 6
 
 ROW_ALIGNMENT = 256
-"""WebGPU and D3D12 copy rows of textures to buffers at multiples of these bytes."""
+"""In bytes: WebGPU and D3D12 copy rows of textures to buffers at multiples of this."""
 
 VIEWS: dict[Dimension, tuple[TextureView, ...]] = {
     "1d": (TextureView.LINE,),
@@ -74,13 +74,13 @@ class TextureLayout:
 
 
 def full_level_count(layout: TextureLayout) -> int:
-    """The levels down to one texel."""
+    """The number of levels down to a single texel."""
     width, height, depth = layout.extents
     return max(width, height, 1 if layout.is_cube else depth).bit_length()
 
 
 class StagedRows:
-    """The rows of a level in a buffer to which it is copied, with gaps between them."""
+    """The rows of a level in the staging buffer to which it is copied, with gaps between them."""
 
     def __init__(self, layout: TextureLayout, level: int) -> None:
         self.level = level
@@ -99,18 +99,18 @@ class StagedRows:
 
 
 class DeviceTexture:
-    """A texture of a runtime, which forgets what it keeps for it once Python drops it.
+    """A texture of a runtime, which forgets its bindings once Python drops it.
 
     Attributes:
         layout: Its format, dimension, extents and levels.
         native: `wgpu.GPUTexture` or `slangpy.Texture`.
         serial: Its number in the runtime, which no buffer or sampler has.
-        native_by_view: What the library below binds for each view.
+        native_by_view: The object that the library below binds for each view.
     """
 
     __slots__ = ("__weakref__", "layout", "native", "native_by_view", "serial")
     byte_count = 0
-    """The bytes that the limit of bindings counts."""
+    """The size that counts towards the limit of bindings: none."""
 
     def __init__(
         self,
@@ -127,18 +127,18 @@ class DeviceTexture:
 
 @dataclass(frozen=True, slots=True)
 class SamplerSettings:
-    """How textures are sampled, made by `sad.sampler`; kernels take it for a `sad.Sampler`."""
+    """The filters and wrap modes of `sad.sampler`; pass it to kernels for a `sad.Sampler`."""
 
     filter: Filter
-    """Between the texels of a level."""
+    """The filter between the texels of a level."""
     wrap: tuple[Wrap, Wrap, Wrap]
-    """Texels beyond the edge along x, y and z."""
+    """The wrap modes beyond the edges along x, y and z."""
     mip_filter: Filter
-    """Between levels."""
+    """The filter between levels."""
 
     @property
     def word(self) -> int:
-        """The settings in one number, as `ir.types.SamplerType` says."""
+        """The settings as one number, in the encoding of `ir.types.SamplerType`."""
         word = LINEAR * (self.filter == "linear") + MIXES_LEVELS * (self.mip_filter == "linear")
         return word + sum(WRAPS.index(way) << 2 * axis for axis, way in enumerate(self.wrap))
 

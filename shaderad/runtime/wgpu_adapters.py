@@ -1,4 +1,4 @@
-"""Adapters of wgpu: their devices, with all features that we use, here and in the child process."""
+"""Adapters of wgpu -> devices with all features that we use, here and in the child process."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FEATURE_NAMES = {
 
 IMMEDIATES = "immediates"
 OPTIONAL_FEATURES = ("float32-filterable", IMMEDIATES)
-"""Features of wgpu-native that code does not need; textures and constants may."""
+"""Features of wgpu-native that no code requires, but textures and constants may use."""
 
 LIMIT_NAMES = (
     "max-buffer-size",
@@ -53,12 +53,12 @@ LIMIT_NAMES = (
     "min-storage-buffer-offset-alignment",
     "min-uniform-buffer-offset-alignment",
 )
-"""Limits that are raised to the maximum of the adapter; the defaults of WebGPU are far lower."""
+"""Limits that are raised to the maximum of the adapter, because WebGPU's defaults are far lower."""
 
 KINDS = {"DiscreteGPU": "discrete", "IntegratedGPU": "integrated", "CPU": "software"}
 
 WORDS_PAGE_BYTES = 256 * 1024
-"""Constant buffers of one submission: 1024 dispatches at the common alignment of 256 bytes."""
+"""Bytes of constant buffers per submission: 1024 dispatches at the usual alignment of 256."""
 
 
 # -- the host --------------------------------------------------------------------------------------
@@ -72,7 +72,7 @@ def list_devices() -> list[DeviceInfo]:
 def open_native(
     wanted: str | int | None, limits: Mapping[str, Any]
 ) -> tuple[Any, Capabilities, VettingDevice]:
-    """A device of the adapter that matches `wanted`, and how the child process opens it."""
+    """A device of the adapter that matches `wanted`, and its description for the child process."""
     info, adapter = _chosen(wanted)
     capabilities, vetting = _described(info, adapter, limits)
     try:
@@ -83,13 +83,13 @@ def open_native(
 
 
 def described(device: Any, limits: Mapping[str, Any]) -> tuple[Capabilities, VettingDevice]:
-    """The capabilities of a device, and how the child process opens one like it."""
+    """The capabilities of a device, and its description for the child process."""
     capabilities, vetting = _described(_info(0, device.adapter), device, limits)
     return _measured(capabilities, device, limits), vetting
 
 
 def vetting_device() -> VettingDevice:
-    """The best adapter, as the child process opens it."""
+    """The description of the best adapter for the child process."""
     info, adapter = _chosen(None)
     return _described(info, adapter, {})[1]
 
@@ -133,7 +133,7 @@ def _described(
 
 
 def _measured(capabilities: Capabilities, device: Any, forced: Mapping[str, Any]) -> Capabilities:
-    """`capabilities` with what only an opened device tells."""
+    """`capabilities` with the facts that only an opened device can report."""
     if "subgroups" not in capabilities.features or "subgroup_size" in forced:
         return capabilities
     return replace(capabilities, subgroup_size=subgroup_size(device))
@@ -220,17 +220,17 @@ def _capabilities(info: DeviceInfo, source: Any) -> Capabilities:
 def read_types_quickly(ffi: Any) -> None:
     """Lets cffi parse the types of wgpu's header twenty times faster, which halves the cold start.
 
-    cffi parses a C type such as ``WGPULimits *`` at its first use, and passes pycparser all
-    typedefs, 470 in wgpu's header: 11 ms per type, half a second until the first dispatch. The
-    parser needs only the typedefs that the type mentions, so only those are passed. Does nothing
-    for an unknown cffi.
+    cffi parses a C type such as ``WGPULimits *`` at its first use, and passes all typedefs to
+    pycparser. With the 470 of wgpu's header, this took 11 ms per type, half a second until the
+    first dispatch. This passes only the typedefs that the type mentions. It does nothing if cffi
+    has an unknown form.
     """
     parser = getattr(ffi, "_parser", None)
     slow_parse = getattr(parser, "_parse", None)
     if parser is None or slow_parse is None or not hasattr(parser, "_declarations"):
         return
     if "_parse" in vars(parser):
-        return  # It is narrowed already.
+        return  # The table is narrowed already.
 
     def parse(source: str) -> Any:
         # cffi holds its lock during this call, so no other thread sees the narrowed table.

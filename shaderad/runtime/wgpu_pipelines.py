@@ -1,4 +1,4 @@
-"""Code and a layout -> a pipeline of wgpu, in the host and in the process that vets alike."""
+"""Code and a layout -> a pipeline of wgpu, both in the host and in the vetting process."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def create_module(device: Any, code: Code) -> Any:
     """`device.create_shader_module` for WGSL or SPIR-V, without the loop bounds of naga.
 
     By default naga adds a 64-bit counter that ends each loop, because drivers may treat endless
-    loops as undefined behaviour. Drivers then cannot see trip counts and unroll nothing: gradients
-    ran at half the speed, and took the driver twice as long to compile. Bounds checks are kept.
+    loops as undefined behaviour. Drivers then see no trip counts and unroll nothing: gradients ran
+    at half the speed and took twice as long to compile. Bounds checks are kept.
 
     Raises:
         GPUError: naga refuses the code.
@@ -60,7 +60,7 @@ def create_module(device: Any, code: Code) -> Any:
     """
     content = code.content
     if FORMATS[code.format].is_text:
-        content.decode()  # naga takes UTF-8 on trust.
+        content.decode()  # naga does not check UTF-8.
         text = ffi.new("char[]", content)
         source = ffi.new("WGPUShaderSourceWGSL *")
         source.code.data, source.code.length = text, len(text) - 1

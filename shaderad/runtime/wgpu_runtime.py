@@ -1,10 +1,11 @@
 """Programs on wgpu: SPIR-V or WGSL pipelines, one command encoder per submission.
 
-The words of a dispatch are its immediates (push constants) where the device has room for them, else
-a constant buffer: a part of a page that all dispatches share. Invariants: the words of a constant
-buffer reach the device before the submission that reads them, and are not overwritten during it
-(each submission owns the whole words page while it is recorded, and queue writes are ordered with
-submissions); no buffer is smaller than 16 bytes.
+The words of a dispatch are immediates (push constants) if the device has room for them. Otherwise
+they are a constant buffer, which is part of a page that all dispatches share.
+
+Invariants: no buffer is smaller than 16 bytes. The words of a constant buffer reach the device
+before the submission that reads them, and are not overwritten during it. For this, each submission
+owns the whole page while it is recorded, and queue writes are ordered with submissions.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ _WHOLE: Ranges = MappingProxyType({})
 
 
 def open_device(wanted: str | int | None, limits: Mapping[str, Any]) -> WgpuRuntime:
-    """Opens the adapter that matches `wanted`, with those of our features that it has."""
+    """Opens the adapter that matches `wanted`, with all of our features that it supports."""
     return WgpuRuntime(*wgpu_adapters.open_native(wanted, limits), owns_device=True)
 
 
@@ -89,9 +90,9 @@ class WgpuPipeline(Pipeline):
         super().__init__(program, native, serial)
         self.layout = layout
         self.page_bytes = page_bytes
-        """Bytes that the words of a dispatch take from the page; 0 where they are immediates."""
+        """Bytes of the page that the words of a dispatch take; 0 if they are immediates."""
         self.run_ahead: Callable[[], None] | None = run_ahead
-        """Runs the program in the child process; `None` once that was done or is of no use."""
+        """Runs the program in the child process; `None` after it has run or once it is useless."""
 
 
 class _Recording:
@@ -142,7 +143,7 @@ class WgpuRuntime(Runtime):
         self._queue = device.queue
         self._recording: _Recording | None = None
         self._submissions = self._ended = 0
-        """The number of submissions, and the number of those that are known to have ended."""
+        """The number of submissions, and how many of them are known to have ended."""
         self._alignment = max(
             UNIFORM_ALIGNMENT, int(device.limits["min-uniform-buffer-offset-alignment"])
         )
@@ -151,7 +152,7 @@ class WgpuRuntime(Runtime):
         self._words_buffer = device.create_buffer(
             size=WORDS_PAGE_BYTES, usage=wgpu.BufferUsage.UNIFORM | wgpu.BufferUsage.COPY_DST
         )
-        # Allocated here because waits need it even when memory is short.
+        # Allocated here because waits need it even if memory is short.
         self._staging: Any = self._new_staging(STAGING_KEPT_BYTES)
 
     def new_native(self, size: int) -> Any:
@@ -164,7 +165,7 @@ class WgpuRuntime(Runtime):
         spare = bytes(padded(content.nbytes) - content.nbytes)
         data = memoryview(bytes(content) + spare) if spare else content
         for start in range(0, data.nbytes, STAGING_LIMIT_BYTES):
-            if start:  # wgpu frees the copy of the part before once it was submitted
+            if start:  # after a submission, wgpu frees the copy of the previous part
                 self._queue.submit([])
                 self.native._poll()
             part = data[start : start + STAGING_LIMIT_BYTES]
@@ -262,16 +263,16 @@ class WgpuRuntime(Runtime):
         return WgpuPipeline(program, native, serial, group_layout, page_bytes, ahead)
 
     def warm_up(self, pipelines: Iterable[Pipeline]) -> None:
-        fresh = [one for one in pipelines if isinstance(one, WgpuPipeline) and one.run_ahead]
-        runs = [one.run_ahead for one in fresh if one.run_ahead is not None]
-        if len(runs) > 1:  # one compiles in the host as fast as in a child process
-            names = [one.program.name for one in fresh]
+        fresh = [p for p in pipelines if isinstance(p, WgpuPipeline) and p.run_ahead]
+        runs = [pipeline.run_ahead for pipeline in fresh if pipeline.run_ahead is not None]
+        if len(runs) > 1:  # a single one compiles in the host as fast as in a child process
+            names = [pipeline.program.name for pipeline in fresh]
             begun = [background().begin(*pair) for pair in zip(runs, names, strict=True)]
             with let_through():
                 for run in begun:
                     run.result()
-        for one in fresh:
-            one.run_ahead = None
+        for pipeline in fresh:
+            pipeline.run_ahead = None
 
     def record_dispatch(
         self,
@@ -281,7 +282,7 @@ class WgpuRuntime(Runtime):
         groups: tuple[int, int, int],
         ranges: Ranges | None,
     ) -> None:
-        serials = [one.serial for one in resources]
+        serials = [resource.serial for resource in resources]
         if ranges is not None:  # a window, which takes far longer than to bind it
             group = self._bind_group(pipeline, resources, ranges)
         else:
@@ -290,7 +291,7 @@ class WgpuRuntime(Runtime):
         recording = self._recorded(pipeline.page_bytes)
         recording.touched.update(serials)
         compute = recording.compute or recording.compute_pass()
-        # Calls of wgpu-py take four times as long. Errors appear where the encoder is finished.
+        # Calls through wgpu-py take four times as long. `finish` of the encoder reports errors.
         native = compute._internal
         if recording.pipeline is not pipeline:
             lib.wgpuComputePassEncoderSetPipeline(native, pipeline.native._internal)
@@ -354,7 +355,7 @@ class WgpuRuntime(Runtime):
         return layout, self.native.create_bind_group(layout=layout, entries=[])
 
     def _recorded(self, page_bytes: int = 0) -> _Recording:
-        """The open recording, with room for so many bytes of words; submits a full one first."""
+        """The open recording with room for `page_bytes` of words; submits a full one first."""
         recording = self._recording
         if recording is not None and recording.words_used + page_bytes > WORDS_PAGE_BYTES:
             self.submit()
@@ -364,7 +365,7 @@ class WgpuRuntime(Runtime):
         return recording
 
     def is_idle(self) -> bool:
-        # wgpu-native sets the lowest byte of the result alone.
+        # wgpu-native sets only the lowest byte of the result.
         return lib.wgpuDevicePoll(self.native._internal, False, ffi.NULL) & 0xFF != 0
 
     def submit_recorded(self) -> None:
@@ -380,7 +381,7 @@ class WgpuRuntime(Runtime):
 
     @guarded
     def wait(self) -> None:
-        # The owner of a wrapped device may submit to it as well.
+        # The owner of a wrapped device may submit to it, too.
         is_idle = self._recording is None and self._ended == self._submissions
         if not (is_idle and self.owns_device):
             self._make_round_trip()

@@ -1,6 +1,7 @@
-"""The size of subgroups of a device of wgpu, which the device itself tells.
+"""A device of wgpu -> the size of its subgroups, which a probe kernel reports.
 
-wgpu reports the least size that WebGPU allows where a driver's size is fixed.
+wgpu's own limit is not usable: it is the least size that WebGPU allows, even if the driver's size
+is fixed.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ fn main(
 
 
 def subgroup_size(device: Any) -> int:
-    """The threads of a subgroup whose lanes have the order of threads; 1 if they do not."""
+    """The threads of a subgroup; 1 if its lanes do not follow the order of threads."""
     usage = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC
     sizes = device.create_buffer(size=4 * _THREADS, usage=usage)
     pipeline = device.create_compute_pipeline(

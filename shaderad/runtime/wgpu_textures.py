@@ -40,7 +40,7 @@ def views_of(layout: TextureLayout, native: Any) -> dict[TextureView, Any]:
 
 
 def layout_of(native: Any) -> TextureLayout:
-    """The layout of a texture of others; six planes are a cube."""
+    """The layout of a wrapped texture; six planes are a cube."""
     dimension: Dimension = native.dimension
     planes = native.size[2] if dimension == "2d" else 1
     is_known = native.format in TEXTURE_FORMATS and planes in (1, FACE_COUNT)

@@ -1,10 +1,10 @@
-"""The child process: makes a pipeline as a host would, which may crash or hang without harm.
+"""The child process: creates a pipeline as a host would, which may crash or hang without harm.
 
 naga, which reads SPIR-V and WGSL for wgpu, can refuse correct code, end its process, never return,
-or translate code wrong; drivers have faults as well. The child process therefore tests each code
-first, on a device with the adapter, features and limits of the host's, so that its answer holds for
-the host. It also rewrites the code for naga: the host's threads share one interpreter, processes do
-not.
+or translate code wrongly; drivers have faults as well. The child process therefore tests all code
+first, on a device with the adapter, features and limits of the host's, so that its answer is valid
+for the host. It also rewrites the code for naga, because processes run in parallel, unlike the
+host's threads.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ DUMMY_BYTES = 256
 
 
 def vet(request: dict[str, Any], at_stage: AtStage = lambda stage: None) -> dict[str, Any]:
-    """Tests if wgpu makes a pipeline of a code without crashing.
+    """Tests if wgpu creates a pipeline from code without crashing.
 
     Args:
-        request: The code and the device; without an adapter, the best device. With a layout, the
-            pipeline has it.
+        request: The code and the device; without an adapter, the best device. A layout, if any,
+            is that of the pipeline.
         at_stage: Called with ``"rewriting"``, ``"device"``, ``"naga"`` and ``"driver"`` as each
             begins its work.
 
     Returns:
-        `content`, the code as naga reads it, if wgpu made a pipeline; `refused` with the reason if
-        not, and `is_read`, which is true if naga reads the code; `failure` with the reason if the
-        device is missing, lost or out of memory, which is no verdict.
+        `content`, the code rewritten for naga, if wgpu created a pipeline. Else `refused` with the
+        reason, and `is_read`, which is true if naga reads the code. `failure` with the reason if
+        the device is missing, lost or out of memory, which is no verdict.
     """
     at_stage("rewriting")
     layout = msgspec.convert(request["layout"], PipelineLayout) if "layout" in request else None
@@ -64,7 +64,7 @@ def vet(request: dict[str, Any], at_stage: AtStage = lambda stage: None) -> dict
         request = request if "adapter" in request else {**request, **_best()}
         reason = _refusal(request, code, layout, at)
         if is_loss(reason):
-            # The device may have been lost by an earlier code, which says nothing about this one.
+            # Earlier code may have lost the device, which says nothing about this code.
             _vetting_device.cache_clear()
             reason = _refusal(request, code, layout, at)
     except Error as failure:
@@ -81,7 +81,7 @@ def vet(request: dict[str, Any], at_stage: AtStage = lambda stage: None) -> dict
 def _refusal(
     request: dict[str, Any], code: Code, layout: PipelineLayout | None, at_stage: AtStage
 ) -> str:
-    """The reason why wgpu made no pipeline; empty if it made one.
+    """The reason why wgpu created no pipeline; empty if it created one.
 
     Raises:
         DeviceError: SR0602, SR0603, if there is no device.
@@ -106,7 +106,7 @@ def _refusal(
 
 
 def run(request: dict[str, Any], at_stage: AtStage) -> dict[str, Any]:
-    """Runs accepted code without threads, as some drivers compile when a pipeline first runs.
+    """Runs accepted code without threads, because some drivers compile when a pipeline first runs.
 
     Raises:
         Exception: wgpu or the driver refuses.
@@ -123,7 +123,7 @@ def run(request: dict[str, Any], at_stage: AtStage) -> dict[str, Any]:
 def _dispatch_nothing(
     device: Any, pipeline: Any, group_layout: Any, layout: PipelineLayout
 ) -> None:
-    """Runs a pipeline without threads, over small resources."""
+    """Runs a pipeline without threads on small resources."""
     encoder = device.create_command_encoder()
     compute = encoder.begin_compute_pass()
     compute.set_pipeline(pipeline)

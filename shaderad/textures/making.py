@@ -1,7 +1,7 @@
 """Pictures, volumes and cubes in NumPy, Pillow or arrays -> textures on a device.
 
-Invariant: what a shader reads are the values of the picture, rounded to the format: bytes stand for
-0 to 1, floats for themselves.
+Invariant: a shader reads the values of the picture, rounded to the format. Bytes stand for 0 to 1,
+floats for themselves.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ __all__ = ["texture"]
 
 _MOST_CHANNELS = 4
 _KINDS = (BYTE, HALF, FLOAT, np.dtype(np.float64))
-"""The numbers that texels are made of; the last become floats."""
+"""The dtypes of texels; the last one becomes float."""
 _SCALARS = {HALF: types.HALF, FLOAT: types.FLOAT}
 _WIDE_MODES = ("I", "I;16", "I;16L", "I;16B", "I;16N")
-"""Modes of Pillow with more than eight bits a channel."""
+"""Modes of Pillow with more than eight bits per channel."""
 
 
 @api_boundary
@@ -69,10 +69,10 @@ def texture(
             become four with an alpha of 1. An array of floats or float vectors on a device, whose
             channels are the components. A picture of Pillow, which becomes four bytes per texel. A
             list of the levels of a mip chain, each half as large as the one before.
-        mips: Makes the chain of levels by means over boxes, in linear light, as `render.Texture`.
+        mips: Makes the mip chain by means over boxes in linear light, as `render.Texture` does.
         format: ``"r8unorm"``, ``"rg8unorm"``, ``"rgba8unorm"``, ``"rgba8unorm-srgb"`` for colours
-            that are in sRGB, or ``"r16float"`` to ``"rgba32float"``. Default: as the image is.
-        dimension: ``"1d"``, ``"2d"``, ``"3d"`` or ``"cube"``, where the shape does not say it:
+            that are in sRGB, or ``"r16float"`` to ``"rgba32float"``. Default: that of the image.
+        dimension: ``"1d"``, ``"2d"``, ``"3d"`` or ``"cube"``, if the shape is ambiguous:
             (n, channels) of a line, (d, h, w) of a volume, (6, n, n) or (6, n, n, channels) of the
             faces +x, -x, +y, -y, +z, -z of a cube.
         device: Default: that of `image`, if it is an array, else the current one.
@@ -81,34 +81,34 @@ def texture(
         ShapeError: SR0815 for an unknown `format` or `dimension`, SR0816 for a shape that is none
             of these, SR0817 for other numbers, SR0818 for levels that do not fit each other, SR0354
             for floats beyond those of the format.
-        DeviceError: SR0627, SR0628 and SR0636, where the device has no such textures; SR0605, where
-            it has no room; SR0651 for a `device` that is none.
+        DeviceError: SR0627, SR0628 and SR0636, if the device has no such textures; SR0605, if it
+            has no room; SR0651 for a `device` that is not one.
     """
-    given = list(cast("list[Any]", image)) if isinstance(image, list | tuple) else [image]
-    if not given or (mips and len(given) > 1):
+    images = list(cast("list[Any]", image)) if isinstance(image, list | tuple) else [image]
+    if not images or (mips and len(images) > 1):
         raise error("SR0818", why="`mips=True` makes levels from one image, or give all of them")
-    owner = given[0].device if isinstance(given[0], Array) else None
+    owner = images[0].device if isinstance(images[0], Array) else None
     device = asked_device(device) or owner or current_device()
-    wanted = cast("Dimension | None", _known("dimension", dimension, AXES))
-    levels = [_texels(x, wanted) for x in given]
+    wanted = cast("Dimension | None", _checked_word("dimension", dimension, AXES))
+    levels = [_texels(x, wanted) for x in images]
     first = levels[0].channels
-    name = _known("format", format, TEXTURE_FORMATS)
+    name = _checked_word("format", format, TEXTURE_FORMATS)
     row = format_of(first.dtype, first.shape[-1]) if name is None else TEXTURE_FORMATS[name]
     layout = TextureLayout(levels[0].dimension, row, levels[0].extents, len(levels))
     if mips:
         layout = replace(layout, level_count=full_level_count(layout))
     contents = [_content(texels, layout, k) for k, texels in enumerate(levels)]
     if mips:
-        # In an empty context: a function that is being traced does not trace it.
-        contents += Context().run(_made, contents[0], layout, device)
-    made = MadeMips(layout.level_count, layout.is_cube) if mips else None
-    return texture_of_levels(device, layout, contents, made)
+        # In an empty context, so that a function that is being traced does not record it.
+        contents += Context().run(_smaller_levels, contents[0], layout, device)
+    chain = MadeMips(layout.level_count, layout.is_cube) if mips else None
+    return texture_of_levels(device, layout, contents, chain)
 
 
-def _known(name: str, word: Any, known: Container[str]) -> Any:
-    """An argument that is `None` or a known word."""
-    if word is not None and word not in known:
-        shown = ", ".join(f'`"{each}"`' for each in cast("Iterable[str]", known))
+def _checked_word(name: str, word: Any, choices: Container[str]) -> Any:
+    """An argument that is `None` or one of `choices`; raises SR0815."""
+    if word is not None and word not in choices:
+        shown = ", ".join(f'`"{each}"`' for each in cast("Iterable[str]", choices))
         raise error("SR0815", name=name, known=shown, found=repr(word))
     return word
 
@@ -128,30 +128,30 @@ class _Image(NamedTuple):
 
 
 def _texels(image: Any, dimension: Dimension | None) -> _Image:
-    """An image as channels; raises SR0816 and SR0817."""
+    """The texels of an image with their channels; raises SR0816 and SR0817."""
     has_channels: bool | None = None
     if isinstance(image, Array):
         has_channels = isinstance(image.element, types.Vector)
-        data, found = image.numpy(), str(image.element)
+        data, kind = image.numpy(), str(image.element)
     elif hasattr(image, "mode") and hasattr(image, "convert"):  # a picture of Pillow
-        found = f"a picture of mode `{image.mode}`"
+        kind = f"a picture of mode `{image.mode}`"
         is_kept = image.mode == "F" or image.mode in _WIDE_MODES
         data = np.asarray(image if is_kept else image.convert("RGBA"))
     else:
         data = buffers.as_numpy(image, "image")
-        found = str(data.dtype)
+        kind = str(data.dtype)
     if data.dtype not in _KINDS:
-        raise error("SR0817", found=found)
+        raise error("SR0817", found=kind)
     return _with_channels(data, dimension, has_channels)
 
 
 def _with_channels(
     data: AnyArray, dimension: Dimension | None, has_channels: bool | None
 ) -> _Image:
-    """Texels whose channels are the last axis; `has_channels` says so where it is known."""
+    """Texels with channels as the last axis; `has_channels` is `None` if `data` leaves it open."""
     if has_channels is None:
         axes = data.ndim if dimension is None else AXES[dimension]
-        # (h, w, channels) is a picture, and (h, w) one of a single channel.
+        # (h, w, channels) is a picture, and (h, w) a picture with a single channel.
         has_channels = data.ndim > 2 if dimension is None else data.ndim == axes + 1
     axes = data.ndim - has_channels
     dimension = dimension or _DIMENSIONS.get(axes)
@@ -194,8 +194,8 @@ def _content(texels: _Image, layout: TextureLayout, level: int) -> AnyArray:
     return content
 
 
-def _made(content: AnyArray, layout: TextureLayout, device: Device) -> list[AnyArray]:
-    """The levels behind the first, made from it on the device, in floats."""
+def _smaller_levels(content: AnyArray, layout: TextureLayout, device: Device) -> list[AnyArray]:
+    """The levels after the first, computed from it on the device in floats."""
     values = read_by_shaders(content, layout.format).astype(FLOAT)
     count = layout.format.channel_count
     shown = values if count > 1 else values[..., 0]

@@ -27,7 +27,7 @@ def levels_of(texels: Any, level_count: int, *, is_cube: bool) -> list[Any]:
     shrink, levels = shrinking(shown_dtype(texel), shown_dtype(value), is_cube=is_cube), [level]
     extents = [size_of(n, "texels") for n in level.shape]
     for k in range(1, level_count):
-        # From the first level each time: floor(floor(n / 2) / 2) = floor(n / 4).
+        # Each extent from the first level: floor(floor(n / 2) / 2) = floor(n / 4).
         parts = [sizes.maximum(sizes.floor_divide(n, 1 << k), 1) for n in extents]
         levels.append(
             shrink(levels[-1], dim=tuple(map(shown, [6, *parts[1:]] if is_cube else parts)))
@@ -37,7 +37,7 @@ def levels_of(texels: Any, level_count: int, *, is_cube: bool) -> list[Any]:
 
 @dataclass(frozen=True)
 class MadeMips:
-    """The levels of a texture, made by `levels_of`."""
+    """The mip chain of a texture by `levels_of`, and its pullback."""
 
     level_count: int
     is_cube: bool
@@ -53,7 +53,7 @@ class MadeMips:
             pairs = zip(self.levels(texels), by_levels, strict=True)
             return [reshape(x, bar.shape) for x, bar in pairs]
 
-        # A chain is linear: its pullback does not depend on the texels.
+        # A chain is linear, so its pullback does not depend on the texels.
         start = by_levels[0]
         _, pullback = vjp(chain, zeros(start.shape, dtype=start.dtype))
         return pullback(list(by_levels))[0]

@@ -122,7 +122,7 @@ def test_many_dispatches_wait_only_for_a_device_that_works(
             runtime.dispatch(pipeline, buffers, words, (1, 1, 1))
             recorded += 1
             runtime.together(runtime.recorded, 1)
-        step = base.DISPATCHES_A_SUBMISSION if is_idle else base.WAITING_LIMIT
+        step = base.DISPATCHES_PER_SUBMISSION if is_idle else base.WAITING_LIMIT
         assert counts == [*range(step, base.WAITING_LIMIT + 1, step)]
     assert values(runtime, buffers[3])[0] == 2 * base.WAITING_LIMIT
 

@@ -76,7 +76,9 @@ def test_kernels_run_again_after_many_others(
         np.testing.assert_allclose(result.numpy(), x**exponent, rtol=1e-5)
     gc.collect()
     assert len(pipelines) <= before + 4 + HELD
-    assert {key[0] for key in bindings._bound_by_key} <= {n for _, n in pipelines._known.values()}
+    assert {key[0] for key in bindings._bound_by_key} <= {
+        n for _, n in pipelines._pipeline_by_program.values()
+    }
     # The kernel that is held, its gradient, and a program whose pipeline has ended.
     np.testing.assert_array_equal(first(given).numpy(), x)
     np.testing.assert_array_equal(pullback(y)[0].numpy(), x)

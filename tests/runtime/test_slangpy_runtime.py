@@ -55,7 +55,7 @@ def test_many_dispatches_of_a_run_are_freed_on_the_way(monkeypatch: pytest.Monke
 
 def test_a_session_compiles_a_limited_number_of_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     runtime = opened_or_skip("slangpy")
-    monkeypatch.setattr("shaderad.runtime.slangpy_runtime.PROGRAMS_A_SESSION", 2)
+    monkeypatch.setattr("shaderad.runtime.slangpy_runtime.PROGRAMS_PER_SESSION", 2)
     sessions = [runtime._session(SCALE_AND_ADD) for _ in range(5)]  # pyright: ignore
     numbers = [sessions.index(one) for one in sessions]
     assert numbers == [0, 0, 2, 2, 4]

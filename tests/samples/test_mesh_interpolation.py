@@ -118,7 +118,7 @@ def test_a_step_is_one_submission_and_reads_nothing(
     submitted: list[int] = []
     submit = device.runtime.submit
     # What is due after many dispatches comes at the end of a step, and `wait` adds an empty one.
-    monkeypatch.setattr(base, "DISPATCHES_A_SUBMISSION", 1 << 20)
+    monkeypatch.setattr(base, "DISPATCHES_PER_SUBMISSION", 1 << 20)
     monkeypatch.setattr(device.runtime, "submit", lambda: (submitted.append(1), submit()))
     with monkeypatch.context() as patch:
         patch.setattr(device.runtime, "read", None)

@@ -201,7 +201,7 @@ def test_a_step_of_six_views_is_one_submission_and_reads_nothing(
     submitted: list[int] = []
     submit = device.runtime.submit
     # What is due after many dispatches comes at the end of a step, and `wait` adds an empty one.
-    monkeypatch.setattr(base, "DISPATCHES_A_SUBMISSION", 1 << 20)
+    monkeypatch.setattr(base, "DISPATCHES_PER_SUBMISSION", 1 << 20)
     submit()  # says after how many dispatches the next is due
     monkeypatch.setattr(device.runtime, "submit", lambda: (submitted.append(1), submit()))
     with monkeypatch.context() as patch:

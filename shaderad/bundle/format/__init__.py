@@ -1,1 +1,1 @@
-"""The manifest of a build as data, and the rules it keeps."""
+"""The manifest of a build as data, and the rules that it obeys."""

@@ -1,7 +1,7 @@
 """The fields and small parts of `manifest.json`; see plans.py and entries.py for the rest.
 
 Missing fields take the defaults below and unknown fields are skipped, so manifests of later minor
-versions can be read. Invariant: only names, numbers and hashes.
+versions can be read. Invariant: a manifest holds only names, numbers and hashes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FILE = "manifest.json"
 SCHEMA_FILE = "manifest.schema.json"
 
 
-# JSON Schema and Python read this pattern alike; `$` alone accepts a line break at the end.
+# JSON Schema and Python agree on this pattern; `$` alone would accept a line break at the end.
 Name = Annotated[str, msgspec.Meta(max_length=1024, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$(?!\n)")]
 """One line."""
 Text = Annotated[str, msgspec.Meta(max_length=65536, pattern=r"^[^\x00-\x08\x0b-\x1f\x7f-\x9f]*$")]

@@ -25,8 +25,8 @@ class Verdicts(msgspec.Struct):
     """The verdicts of naga, which reads SPIR-V and WGSL for wgpu."""
 
     wgpu_native: Name
-    """The version that was asked; others may answer otherwise. `sad.load` trusts the verdicts of
-    its own machine alone."""
+    """The version that gave the verdicts; others may differ. `sad.load` trusts only the verdicts
+    of its own machine."""
     accepts: dict[Name, bool]
     """By file. Passing refused code to wgpu may end the process."""
 
@@ -66,7 +66,7 @@ _FIELD = re.compile(rb'"digest": ?"([0-9a-f]{64})"')
 
 
 def with_digest(text: bytes) -> bytes:
-    """The manifest `text` with its hash in its first field `digest`."""
+    """The manifest `text` with its hash in the first field `digest`."""
     field = _FIELD.search(text)
     if field is None:
         raise ValueError("a manifest without a field `digest`")
@@ -76,5 +76,5 @@ def with_digest(text: bytes) -> bytes:
 
 
 def is_intact(text: bytes) -> bool:
-    """True if the hash in the manifest `text` is its own."""
+    """True if the hash in the manifest `text` matches the text."""
     return _FIELD.search(text) is not None and with_digest(text) == text

@@ -1,4 +1,4 @@
-"""The entries of `manifest.json`: kernels and graphs, which run by plans; see docs/manifest.md."""
+"""The entries of `manifest.json`, kernels and graphs, which plans run; see docs/manifest.md."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from shaderad.ir.types import ANNOTATED, Access, Dimension
 
 ARRAY, SAMPLER = "array", "Sampler"
 RESOURCES = (ARRAY, *(f"Texture{dimension.value}" for dimension in Dimension), SAMPLER)
-"""The resources that kernels read: buffers, textures as they are annotated, samplers."""
+"""The resources that kernels read: buffers, textures by annotation, samplers."""
 
 
 class ArrayEntry(msgspec.Struct, omit_defaults=True):
@@ -29,7 +29,7 @@ class ArrayEntry(msgspec.Struct, omit_defaults=True):
     type: Name
     """The element type: a key of `types`."""
     shape: list[SizeText]
-    """The extents; a number is the same in every call."""
+    """The extents; numbers are the same in every call."""
     is_differentiable: bool
     """True if derivatives by this input, or of this output, are built."""
     path: Path = []
@@ -37,8 +37,8 @@ class ArrayEntry(msgspec.Struct, omit_defaults=True):
     access: Annotated[Access, one_of(access.value for access in ANNOTATED)] = Access.IN
     """In a kernel: the access of its threads."""
     resource: Annotated[Name, one_of(RESOURCES)] = ARRAY
-    """The kind of what is bound. The texels of a texture are those of all levels, level after
-    level; in plans its buffer, and that of a sampler, has no bytes and stands for it itself."""
+    """The kind of resource. A texture has the texels of all levels, level after level. In plans,
+    the buffer of a texture or sampler has no bytes and stands for the object itself."""
 
 
 class Entry(msgspec.Struct):

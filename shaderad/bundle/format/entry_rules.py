@@ -1,4 +1,4 @@
-"""The rules for the description of an entry beyond the types of its fields.
+"""Rules for the description of an entry that the types of its fields do not express.
 
 They are checked when a folder is loaded, before its plans are read. Each check raises ValueError
 with the violation.
@@ -89,7 +89,7 @@ def _check_shapes(entry: KernelEntry) -> None:
 
 
 def _check_entry(entry: KernelEntry | GraphEntry) -> None:
-    """Checks what kernels and graphs have in common."""
+    """Checks the fields that kernels and graphs have in common."""
     if entry.bounds not in BOUNDS:
         raise ValueError(f"bounds `{entry.bounds}`")
     _check_unique((parameter.name for parameter in entry.parameters), "parameters")

@@ -8,7 +8,7 @@ from shaderad.lower.bindings import ROLES, Role
 
 
 def result_names(inputs: Collection[str], count: int) -> list[str]:
-    """The names of the results of a graph, which differ from those of its inputs."""
+    """Names for the results of a graph that differ from those of its inputs."""
     names = [f"result_{k}" for k in range(count)]
     return [f"{name}_" if name in inputs else name for name in names]
 

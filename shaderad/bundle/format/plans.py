@@ -34,13 +34,13 @@ class BindingEntry(msgspec.Struct, omit_defaults=True):
     place: BindingPlace
     access: BindingAccess
     role: Role
-    """The host provides the buffer of the role ``report``; others belong to the plan."""
+    """The host provides the buffer with the role ``report``; others belong to the plan."""
     members: list[Name]
-    """The arrays of the kernel in the buffer; with several, words tell where each begins."""
+    """The arrays of the kernel in the buffer; if there are several, words hold their offsets."""
     view: TextureView | None = None
-    """How the program sees a texture; the faces of a cube may be bound as planes, too."""
+    """The shape in which the program sees a texture; a cube may also be bound as six planes."""
     is_filtered: bool = False
-    """True if a sampler filters the texture: its format must allow that."""
+    """True if a sampler filters the texture, which its format must then allow."""
 
 
 class ParameterWords(msgspec.Struct):
@@ -51,7 +51,7 @@ class ParameterWords(msgspec.Struct):
     name: Name
     place: BindingPlace
     words: list[Name]
-    """The names of its 32-bit words; the commands of a plan give the values."""
+    """The names of its 32-bit words; the commands of a plan supply the values."""
 
 
 class ProgramEntry(msgspec.Struct, omit_defaults=True):
@@ -80,9 +80,9 @@ class ProgramEntry(msgspec.Struct, omit_defaults=True):
 
 
 class UniformWordEntry(msgspec.Struct):
-    """One word of a uniform, which the caller gives.
+    """One word of a uniform, which the caller supplies.
 
-    Scalars stand in the order of the type: half as a float, double as two words, bool as 0 or 1.
+    Scalars are in the order of the type: half as a float, double as two words, bool as 0 or 1.
     """
 
     uniform: Name
@@ -101,7 +101,7 @@ class RunCommand(msgspec.Struct, tag="run", tag_field="do", omit_defaults=True):
 
     program: Name
     bind: dict[Name, Number]
-    """Buffers, by resource of the program; the host binds reports."""
+    """The buffer of each resource of the program; the host binds reports."""
     words: list[SizeText | UniformWordEntry]
     groups: SizeText
     """Workgroups, in rows of at most ``$group_limit``."""
@@ -109,7 +109,7 @@ class RunCommand(msgspec.Struct, tag="run", tag_field="do", omit_defaults=True):
 
 
 class CopyCommand(msgspec.Struct, tag="copy", tag_field="do", omit_defaults=True):
-    """Bytes from one buffer to another."""
+    """Copies bytes from one buffer to another."""
 
     source: Number
     target: Number
@@ -119,7 +119,7 @@ class CopyCommand(msgspec.Struct, tag="copy", tag_field="do", omit_defaults=True
 
 
 class FillCommand(msgspec.Struct, tag="fill", tag_field="do"):
-    """The first bytes of a buffer, set to one repeated 32-bit word."""
+    """Fills the first bytes of a buffer with one repeated 32-bit word."""
 
     target: Number
     word: Word
@@ -161,7 +161,7 @@ class BufferEntry(msgspec.Struct):
 
 
 class PlanOutput(msgspec.Struct):
-    """A result of a plan: a whole buffer."""
+    """A result of a plan, which is a whole buffer."""
 
     name: Name
     type: Name
@@ -173,8 +173,8 @@ class PlanEntry(msgspec.Struct):
     """The commands that compute the outputs of one mode."""
 
     inputs: list[Name]
-    """Inputs of the entry, then ``x tangent`` or ``y cotangent``, then Min and Max arrays of a
-    kernel as the primal left them, if a derivative reads them."""
+    """Inputs of the entry, then ``x tangent`` or ``y cotangent``, then the primal results of Min
+    and Max arrays of a kernel, if a derivative reads them."""
     outputs: list[PlanOutput]
     aligned_inputs: list[Number]
     """Inputs that must begin at offset 0 of their buffers."""

@@ -6,9 +6,9 @@
                | ("max" | "min") "(" expression "," expression ")" | "sqrt" "(" expression ")"
 
 ``//`` and ``sqrt`` round down, and ``sqrt`` is at least 1; operators are left-associative. Names
-are those of sizes: ``x.0`` is an extent of a kernel's array, ``$`` begins names that a plan or its
-host sets. Invariant: a size that is
-written and read again is the same, and sizes that are read have few terms.
+are those of sizes: ``x.0`` is an extent of a kernel's array, and names that begin with ``$`` are
+set by a plan or its host. Invariant: a size that is written and read again is the same, and sizes
+that are read have few terms.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from shaderad.ir.sizes import Atom, Polynomial, Size, Symbol
 DEPTH_LIMIT = 32
 """The maximum nesting of parentheses."""
 TERM_LIMIT = 1000
-"""Terms of a sum after products of sums are expanded."""
+"""Maximum terms of a sum after products of sums are expanded."""
 DIGIT_LIMIT = 18
 DEGREE_LIMIT = 64
-"""Factors of a term."""
+"""Maximum factors of a term."""
 
 _TOKEN = re.compile(r"\s*(\d+|\$?[^\W\d]\w*(?:\.\d+)?|//|[-+*(),])")
 
@@ -40,14 +40,14 @@ def parsed(text: SizeText) -> Size:
     """The size that `text` denotes.
 
     Raises:
-        ValueError: `text` is no expression.
+        ValueError: `text` is not an expression.
     """
     return text if isinstance(text, int) else _parsed(text)
 
 
 @lru_cache(maxsize=1024)
 def _parsed(text: str) -> Size:
-    """Parses with a cache: the plans of a graph repeat for each mode and target."""
+    """Parses with a cache, because the plans of a graph repeat for each mode and target."""
     return _Parser(text).whole()
 
 
@@ -180,6 +180,6 @@ class _Parser:
 
 
 def _extent(size: Size) -> tuple[int, int]:
-    """The number of terms, and the maximum number of factors; 64 bits of a number count as one."""
+    """The number of terms, and the maximum number of factors; 64 bits of a number are a factor."""
     terms = (((), size),) if isinstance(size, int) else size.terms
     return len(terms), max(len(atoms) + number.bit_length() // 64 for atoms, number in terms)

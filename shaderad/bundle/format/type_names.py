@@ -1,4 +1,4 @@
-"""Element types <-> the names by which a manifest mentions them."""
+"""Element types <-> their names in a manifest."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ _LOCAL_ARRAY = re.compile(r"LocalArray\[(.+), ([1-9]\d{0,6})\]")
 DEPTH_LIMIT = 32
 """The maximum nesting of types."""
 PART_LIMIT = 1 << 18
-"""Parts of one element: its bytes, roughly."""
+"""Maximum parts of one element, roughly its bytes."""
 
 
 class TypeTable:
-    """The element types of a manifest, each under a unique name, while it is written."""
+    """Collects the element types of a manifest that is written, each under a unique name."""
 
     def __init__(self) -> None:
         self._names: dict[Type, str] = {}
         self.layouts: dict[str, Layout] = {}
 
     def name(self, t: Type) -> str:
-        """The name of `t`; a second struct with the same name is numbered."""
+        """The name of `t`; a second struct with the same name gets a number."""
         if t not in self._names:
             members = t.fields if isinstance(t, Struct) else ()
             fields = [StructField(n, self.name(f)) for n, f in members]
@@ -60,7 +60,7 @@ class TypeReader:
     def __init__(self, layouts: Mapping[str, Layout]) -> None:
         self._layouts = layouts
         self._types: dict[str, tuple[Type, int]] = {}
-        """Each type with its number of parts, including the parts behind pointers."""
+        """Each type with its number of parts, including those behind pointers."""
         self._depth = 0
 
     def type(self, name: str) -> Type:
@@ -112,12 +112,12 @@ def _builtin(scalar: Scalar, count: str | None, columns: str | None) -> Type:
 
 def _layout(t: Type, fields: list[StructField], element: str) -> Layout:
     """The layout of a type; a pointer is two words: first element in array `target`, and count."""
-    pointers = [(at, p.target) for at, p in pointers_in(t, ()) if POINTED not in at]
+    pointers = [(path, p.target) for path, p in pointers_in(t, ()) if POINTED not in path]
     return Layout(
         byte_count=byte_count(t),
         word_bytes=word_bytes(t),
         scalars=[Part([*leaf.path], leaf.scalar.kind, leaf.offset) for leaf in leaves(t)],
-        pointers=[PointerPart([*at], target) for at, target in pointers],
+        pointers=[PointerPart([*path], target) for path, target in pointers],
         fields=fields,
         element=element,
     )

@@ -1,4 +1,4 @@
-"""The graphs of a manifest -> graphs that are called and differentiated by their plans."""
+"""The graphs of a manifest -> callable graphs whose calls and derivatives run plans."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def _number(text: str) -> int | float:
 
 
 def _named_tuple(name: str, names: Sequence[str], parts: Sequence[Any]) -> Any:
-    """A named tuple of a new class with the name and fields of the source's."""
+    """A named tuple of a new class with the name and fields of the original class."""
     if len(names) != len(parts):
         raise ValueError(f"a `{name}` of {len(parts)} fields")
     tuple_class: Any = namedtuple(name, names)  # pyright: ignore[reportUntypedNamedTuple]

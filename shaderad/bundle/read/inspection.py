@@ -1,7 +1,7 @@
 """A built folder -> the lines of `shaderad inspect`.
 
-Reads the manifest, and sizes and hashes of the files. Invariant: changes nothing, and needs no
-compiler and no device.
+It reads the manifest, and the sizes and hashes of the files. Invariant: it changes nothing, and
+needs no compiler and no device.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The kernels of a manifest -> kernels that are called and differentiated by their plans."""
+"""The kernels of a manifest -> callable kernels whose calls and derivatives run plans."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from shaderad.language.signatures import KernelSignature, Launchable
 
 
 class LoadedKernel(Launchable):
-    """A kernel of a build; calls and derivatives work as for the kernel it was built from."""
+    """A kernel of a build; calls and derivatives work as for the original kernel."""
 
     def __init__(self, kernel: PrebuiltKernel) -> None:
         self._kernel = kernel
@@ -124,7 +124,5 @@ def _gathered(
     if path in type_by_path:
         return type_by_path[path]
     depth = len(path)
-    fields = dict.fromkeys(
-        at[depth] for at in type_by_path if at[:depth] == path and POINTED not in at
-    )
+    fields = dict.fromkeys(p[depth] for p in type_by_path if p[:depth] == path and POINTED not in p)
     return Struct(name, tuple((f, _gathered(type_by_path, (*path, f), f)) for f in fields))

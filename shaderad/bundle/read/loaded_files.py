@@ -32,7 +32,7 @@ class Files:
 
         Raises:
             CompileError: SR0722, if a file is missing or was changed.
-            ValueError: The slots are not those of a program.
+            ValueError: The slots are invalid for a program.
         """
         options = self._targets.get(target)
         return Program(
@@ -74,7 +74,7 @@ class Files:
             return None
         for file in listed:
             self._content(file)
-        # The compiler imports modules by name, whether the manifest lists them or not.
+        # The compiler imports modules by name, even if the manifest does not list them.
         folder = (self.folder / name).resolve()
         for path in folder.glob("*.slang"):
             if f"{name}/{path.name}" not in self._hashes:
@@ -88,7 +88,7 @@ def _hash(content: bytes) -> str:
 
 
 def span_in(file: str, line: int) -> Span:
-    """A line of the Python source; the file name says that the source itself is not here."""
+    """A line of the Python source; its file name shows that the source is not available."""
     return Span(f"{file} as built", line) if file and line else NO_SPAN
 
 
@@ -135,12 +135,12 @@ def read_plain(folder: Path, name: str) -> bytes:
     """The bytes of the file `name` of `folder`.
 
     Raises:
-        UnreadableError: It is missing, outside of the folder, no regular file, or too large.
+        UnreadableError: It is missing, outside the folder, not a regular file, or too large.
     """
     try:
         path = plain_path(folder, name)
         _check(path.stat())
-        # The file may have been replaced since: opening a pipe must not block.
+        # The file may have been replaced since then, and opening a pipe must not block.
         flags = ("O_NONBLOCK", "O_NOFOLLOW", "O_BINARY")
         descriptor = os.open(path, os.O_RDONLY | sum(getattr(os, flag, 0) for flag in flags))
         with os.fdopen(descriptor, "rb") as file:

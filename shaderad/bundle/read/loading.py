@@ -1,7 +1,7 @@
 """A folder that `shaderad build` wrote -> its kernels and graphs, callable and differentiable.
 
-Needs no Python source and, on wgpu, no Slang compiler. Invariant: every file that is read has the
-hash in the manifest.
+Loading needs no Python source and, on wgpu, no Slang compiler. Invariant: every file that is read
+has the hash in the manifest.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class Loaded:
             LanguageError: SR0723, if the folder has no such entry.
         """
         if name not in self._entries:
-            known = ", ".join(f"`{k}`" for k in self._entries) or "none"
-            raise error("SR0723", name=name, folder=self._folder, known=known)
+            names = ", ".join(f"`{k}`" for k in self._entries) or "none"
+            raise error("SR0723", name=name, folder=self._folder, known=names)
         return self._entries[name]
 
     def __iter__(self) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """The plans of a manifest -> schedules and their programs.
 
-Invariant: a loaded plan refers only to existing programs, buffers and sizes; a spoiled plan is
+Invariant: a loaded plan refers only to existing programs, buffers and sizes; an invalid plan is
 refused when it is loaded.
 """
 
@@ -103,7 +103,7 @@ class _PlanReader:
                              word_counts)  # fmt: skip
         instructions = commands.block(entry.commands)
         if isinstance(self._entry, KernelEntry) and not all(
-            isinstance(one, to.KernelInstruction) for one in instructions
+            isinstance(instruction, to.KernelInstruction) for instruction in instructions
         ):
             raise ValueError(f"a command of a graph in kernel `{self._entry.name}`")
         schedule = to.Schedule(
@@ -133,11 +133,11 @@ class _PlanReader:
         """The inputs and outputs of the plan of a mode.
 
         Raises:
-            ValueError: They are not those of the mode.
+            ValueError: The entry lists other inputs or outputs.
         """
         inputs, outputs = self._expected(mode)
         for key in ((Role.RESULT, each.name) for each in self._entry.outputs):
-            # A Min or Max array as the primal left it.
+            # The primal result of a Min or Max array.
             if isinstance(self._entry, KernelEntry) and plan_name(key) in entry.inputs:
                 inputs.append(key)
         names = [output.name for output in entry.outputs]
@@ -154,7 +154,7 @@ class _PlanReader:
         variables = [name for name, is_wanted in self._wanted.items() if is_wanted]
         results = [each.name for each in entry.outputs
                    if self._has_derivative(each.name, each.is_differentiable)]  # fmt: skip
-        # The derivatives of a graph give its outputs, too.
+        # The derivative plans of a graph also return its outputs.
         outputs = [] if isinstance(entry, KernelEntry) else primal
         if mode is Mode.FORWARD:
             inputs += [(Role.TANGENT, name) for name in variables]
@@ -165,10 +165,10 @@ class _PlanReader:
     def _check_arrays(
         self, inputs: Sequence[Key], outputs: Sequence[Key], schedule: to.Schedule
     ) -> None:
-        """Checks that inputs and results are those of the entry, and fill their buffers.
+        """Checks that inputs and results match the entry, and that they fill their buffers.
 
-        If a graph assumes that sizes are equal, a result and its buffer may have the same length
-        in other terms; `check_results` compares them once sizes are known.
+        If a graph assumes that sizes are equal, the lengths of a result and its buffer may be equal
+        but written differently; `check_results` compares them once sizes are known.
         """
         counts = schedule.byte_counts
         for key, count in zip(inputs, counts, strict=False):
@@ -200,7 +200,7 @@ class _Commands:
         self._file = file
         self._programs = programs
         self._numbers: dict[str, int] = {}
-        """The position of each program that a command names."""
+        """The index of each program that a command names."""
         self._input_count = input_count
         self._buffer_count = buffer_count
         self._word_counts = word_counts
@@ -209,7 +209,7 @@ class _Commands:
         self._in_scope = size_names
         """The sizes that are set at the current command."""
         self._mentioned = {*size_names}
-        """The sizes that any command sets."""
+        """The sizes that any command has set."""
 
     @property
     def programs(self) -> tuple[BuiltProgram, ...]:
@@ -241,7 +241,7 @@ class _Commands:
         return number
 
     def own(self, number: int) -> int:
-        """A buffer that a command may write: none of the caller's."""
+        """A buffer that a command may write, which excludes those of the caller."""
         if number < self._input_count:
             raise ValueError(f"a command that writes input {number}")
         return self.buffer(number)
@@ -336,7 +336,7 @@ class _Commands:
 
 
 def size_in(text: SizeText, in_scope: Container[str]) -> Size:
-    """The size that `text` denotes; ValueError if it names one that is not in scope."""
+    """The size that `text` denotes; ValueError if it names a size that is not in scope."""
     size = parsed(text)
     for name in sizes.symbols(size):
         if name not in in_scope:

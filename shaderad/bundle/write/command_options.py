@@ -1,9 +1,9 @@
 """``--define`` and ``--wrt`` -> constants and differentiated inputs of each kernel and graph.
 
-``N=3`` sets the parameter `N` of every kernel; ``blur.N=3`` sets and overrides that of `blur`. A
-name to differentiate by is a parameter, a field of one (``mesh.colors``), or either after the name
-of an entry (``shade.mesh``). Invariant: every such name selects an input that holds floats; no
-names select all.
+``N=3`` sets the parameter `N` of every kernel; ``blur.N=3`` takes precedence and sets that of
+`blur`. A name in ``--wrt`` is a parameter or a field of one (``mesh.colors``), optionally after the
+name of an entry (``shade.mesh``). Invariant: every such name selects an input that holds floats;
+without names, all are selected.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def parse_defines(texts: Iterable[str]) -> dict[str, object]:
     """``["N=3"]`` -> ``{"N": 3}``; values are Python numbers, bools or tuples of them.
 
     Raises:
-        LanguageError: SR0706, if a text has another form.
+        LanguageError: SR0706, if a text does not have this form.
     """
     defines: dict[str, object] = {}
     for text in texts:
@@ -69,7 +69,7 @@ def constants_of(
 
 
 Inputs = dict[str, bool]
-"""The inputs of one kernel or graph, as Python reaches them; true for those that hold floats."""
+"""The inputs of one kernel or graph by their Python paths; true for those that hold floats."""
 
 
 def kernel_inputs(kernel: Kernel) -> Inputs:
@@ -88,15 +88,15 @@ def graph_inputs(signature: GraphSignature) -> Inputs:
 
 
 NOTHING = "none"
-"""In place of the inputs to differentiate by: builds without derivatives."""
+"""Replaces the inputs to differentiate by, to build without derivatives."""
 
 
 def wanted_inputs(wrt: Iterable[str], inputs: Mapping[str, Inputs]) -> dict[str, frozenset[str]]:
-    """The inputs that each entry is differentiated by.
+    """For each entry, the inputs that it is differentiated by.
 
     Args:
-        wrt: Names; a text may hold several with commas; empty for all inputs that hold floats,
-            `NOTHING` alone for none.
+        wrt: Names, several of which may share a text with commas. Empty for all inputs that hold
+            floats, `NOTHING` alone for none.
         inputs: The inputs of each kernel and graph, by its name.
 
     Raises:
@@ -118,8 +118,8 @@ def wanted_inputs(wrt: Iterable[str], inputs: Mapping[str, Inputs]) -> dict[str,
             for entry, paths in inputs.items()
         }
         if not any(chosen.values()):
-            known = sorted({f"`{path}`" for paths in floats.values() for path in paths})
-            raise error("SR0746", name=name, known=", ".join(known) or "none")
+            choices = sorted({f"`{path}`" for paths in floats.values() for path in paths})
+            raise error("SR0746", name=name, known=", ".join(choices) or "none")
         if not any(chosen[entry] & floats[entry] for entry in inputs):
             raise error("SR0747", name=name)
         wanted = {entry: wanted[entry] | (chosen[entry] & floats[entry]) for entry in inputs}

@@ -1,7 +1,7 @@
-"""Files in memory -> the output folder, all of them or none.
+"""Files in memory -> the output folder, written all together or not at all.
 
 Invariant: a file that no earlier build listed in its manifest is never changed or removed, and a
-failure leaves the folder as it was.
+failure leaves the folder unchanged.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _write_all(folder: Path, contents: Mapping[str, bytes]) -> None:
 
 
 def _swap(staged: Path, folder: Path) -> None:
-    """Replaces a folder that holds files of earlier builds only."""
+    """Replaces a folder that holds only files of earlier builds."""
     if not folder.exists():
         staged.rename(folder)
         return
@@ -119,9 +119,9 @@ def _swap(staged: Path, folder: Path) -> None:
 
 
 def _exchange(left: Path, right: Path) -> bool:
-    """Exchanges two folders atomically; false if the system cannot.
+    """Exchanges two folders atomically; false if the system does not support it.
 
-    Only Linux can, and not on every file system.
+    Only Linux does, and not on every file system.
     """
     rename = getattr(ctypes.CDLL(None), "renameat2", None) if sys.platform == "linux" else None
     if rename is None:

@@ -1,6 +1,6 @@
 """A graph to build, traced from its annotations.
 
-Imports nothing of the graph compiler at run time: a build of kernels alone starts without it.
+This imports nothing of the graph compiler at run time, so a build of kernels starts without it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class TracedGraph:
     variant: TracedFunction
     span: Span
     inputs: frozenset[str]
-    """The inputs that it is differentiated by, as Python reaches them."""
+    """The Python paths of the inputs that it is differentiated by."""
 
     @property
     def wanted(self) -> tuple[bool, ...]:

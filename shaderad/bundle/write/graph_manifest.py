@@ -1,6 +1,6 @@
 """Built graphs -> their entries in the manifest.
 
-Invariant: only names, numbers and expressions; the same build gives the same bytes.
+Invariant: entries hold only names, numbers and expressions; the same build gives the same bytes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from shaderad.trace.calls import Placeholder
 from shaderad.trace.signatures import GraphSignature
 
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
-"""The part of a function's text that differs from process to process."""
+"""The part of a function's ``repr`` that differs between processes."""
 
 
 def graph_entry(build: GraphBuild, file_of: FileNames, types: TypeTable) -> to.GraphEntry:
@@ -96,7 +96,7 @@ def _leaf(leaf: Any, graph: str) -> to.TreeEntry:
     if leaf is None or isinstance(leaf, bool | str):
         return to.TreeEntry("value", value=leaf)
     if isinstance(leaf, int | float):
-        # JSON has no infinities, and its readers make floats of whole numbers.
+        # JSON has no infinities, and some of its readers turn integers into floats.
         plain = int(leaf) if isinstance(leaf, int) else float(leaf)
         return to.TreeEntry("number", value=repr(plain))
     raise error("SR0735", graph=graph, found=trees.described(leaf))

@@ -41,7 +41,7 @@ def build_graph(
 
     Raises:
         LanguageError: The primal is not valid.
-        CompileError: SR0507, SR0711, the target lacks what the graph uses.
+        CompileError: SR0507, SR0711, the target lacks a feature that the graph uses.
     """
     programs = _GraphPrograms(graph.name, profile, bounds)
     primal = graph.variant.graph

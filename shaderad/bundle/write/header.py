@@ -1,7 +1,7 @@
 """A manifest -> `NAME.h`: its slots, sizes and layouts as constants and structs of C11 and C++17.
 
 Identifiers begin with NAME; those of an entry point continue with its target and the name of its
-file, so another target renames nothing.
+file, so a further target renames nothing.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ _UNIFORM_WORDS = 4
 """The size of the constant buffer is rounded up to a multiple of this many words."""
 
 _IN_WORDS = {Kind.DOUBLE: ("uint32_t", "uint32_t"), Kind.HALF: ("float",)}
-"""The C types of scalars that constant buffers hold otherwise than storage buffers."""
+"""The C types of scalars that differ between constant buffers and storage buffers."""
 _NUMBERED = {WordKind.DIM, WordKind.SHAPE}
 """Kinds of words that exist once per axis."""
 _SIZE_REMARKS = ("texels along x", "texels along y", "texels along z, or faces", "mip levels")
-"""The words of the size of a texture, as `ir.types.TextureType` says."""
+"""Remarks on the words of a texture's size; `ir.types.TextureType` defines them."""
 
 Field = tuple[str, str, str]
 """Name, C type, and remark."""
 
 
 def header_text(manifest: Manifest, lowered_by_file: Mapping[str, Lowered], name: str) -> str:
-    """The header of a build of ``name.py``, whose programs were lowered as given."""
+    """The header of a build of ``name.py``, from its manifest and lowered programs."""
     prefix, names = identifier(name), Identifiers()
     guard = names.claim("SHADERAD", prefix.upper(), "H")
     types = CTypes(manifest.types, names, prefix)
@@ -83,7 +83,7 @@ _UniformWords = Mapping[str, Sequence[tuple[str, str]]]
 
 
 def _sampler_lines(manifest: Manifest, names: Identifiers, prefix: str) -> Iterator[str]:
-    if all(one.resource != SAMPLER for entry in manifest.entries for one in entry.inputs):
+    if all(array.resource != SAMPLER for entry in manifest.entries for array in entry.inputs):
         return
     yield "// Settings of a sampler: two bits an axis, x first, for its wrap, then two for filters."
     bits = {wrap: number for number, wrap in enumerate(WRAPS)}
@@ -123,7 +123,8 @@ def _remarks(entry: str, plans: PlansEntry) -> dict[str, str]:
 def _uniform_words(entry: KernelEntry | GraphEntry, layouts: Mapping[str, Layout]) -> _UniformWords:
     if not isinstance(entry, KernelEntry):
         return {}
-    sizes = [(*one.path, SIZE) for one in entry.inputs if one.resource not in (ARRAY, SAMPLER)]
+    textures = [array for array in entry.inputs if array.resource not in (ARRAY, SAMPLER)]
+    sizes = [(*texture.path, SIZE) for texture in textures]
     words: dict[str, Sequence[tuple[str, str]]] = {}
     for uniform in entry.uniforms:
         c_types = [
@@ -196,7 +197,7 @@ def _resource_remark(binding: BindingEntry, resource: Resource) -> str:
 
 
 def _place(place: BindingPlace) -> Iterator[tuple[str, str]]:
-    """Name and value of each number of a place; an HLSL register is split into class and number."""
+    """Name and value of each number of a place; splits an HLSL register into class and number."""
     for key, value in place.items():
         if key == "register":
             yield "register_class", f"'{str(value)[0]}'"
@@ -330,7 +331,7 @@ _OF_STDINT = re.compile(
 )
 """Macros of <stdint.h>, and types of it and <stddef.h>."""
 _FOREIGN = re.compile(r"[^A-Za-z0-9]+")
-"""Includes underscores: C++ reserves names with two in a row, and names that begin with one."""
+"""Includes underscores, as C++ reserves names that begin with one or have two in a row."""
 
 
 class Identifiers:

@@ -1,6 +1,6 @@
 """The result of a build, or its error -> the JSON document that `--json` prints.
 
-For scripts and editors: fields are added, never changed or removed.
+Scripts and editors read it, so fields are added, but never changed or removed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from shaderad.diagnostics import Error
 
 
 class RefusalEntry(msgspec.Struct):
-    """Why a mode was not built."""
+    """The reason why a mode was not built."""
 
     code: str | None
     message: str
@@ -55,7 +55,7 @@ class VerificationResult(msgspec.Struct):
     target: str
     is_verified: bool
     reason: str
-    """Why the gradient was not verified."""
+    """The reason why the gradient was not verified."""
 
 
 class Diagnostic(msgspec.Struct):
@@ -88,7 +88,7 @@ class Document(msgspec.Struct, kw_only=True):
 
 
 def success_text(built: Built) -> str:
-    """The document of a build that was written."""
+    """The document of a successful build."""
     builds = [*built.kernels, *built.graphs]
     return _text(
         Document(

@@ -1,6 +1,6 @@
 """Kernels and graphs -> the same without ``print``, with a warning for each removed line.
 
-Hosts of a build have no way to show printed lines.
+The hosts of a build have no way to show printed lines.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A build -> `manifest.json`: all that a host needs in order to bind and dispatch it.
+"""A build -> `manifest.json`, with everything that a host needs to bind and dispatch it.
 
-Invariant: only names, numbers and hashes; no path of this machine, no time. The same build gives
-the same bytes.
+Invariant: it holds only names, numbers and hashes, but no path of this machine and no time. The
+same build gives the same bytes.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ def manifest_of(
     library: str,
     header: str,
 ) -> Manifest:
-    """The manifest, with the hashes of files left open.
+    """The manifest without the hashes of files.
 
     Args:
         kernels: In the order of the file.
         graphs: In the order of the file.
         profiles: One for each target.
         file_of: By target, entry and stem: the files of the code and of its Slang text. A module
-            of functions goes by its name, and has no code.
+            of functions is listed by its name, and has no code.
         library: The folder of the Slang library.
         header: The file for C and C++.
     """
@@ -94,7 +94,7 @@ def manifest_bytes(manifest: Manifest, hashes: Mapping[str, str]) -> bytes:
     """The text of `manifest` with the hash of every other file of the folder, by path.
 
     Raises:
-        CompileError: SR0715, if `sad.load` would not take the manifest.
+        CompileError: SR0715, if `sad.load` would not accept the manifest.
     """
     files = {path: hashes[path] for path in sorted(hashes)}
     content = msgspec.json.encode(msgspec.structs.replace(manifest, files=files))
@@ -106,7 +106,7 @@ def manifest_bytes(manifest: Manifest, hashes: Mapping[str, str]) -> bytes:
 
 
 def listed_files(text: bytes) -> frozenset[str]:
-    """The files that a manifest of ours lists; empty for other texts."""
+    """The files that a manifest lists; empty for a text that is no manifest of ours."""
     try:
         listing = msgspec.json.decode(text, type=_Listing)
     except msgspec.MsgspecError:
@@ -181,7 +181,7 @@ def _parameter(parameter: KernelParameter, constants: Mapping[str, object]) -> t
 
 
 def _constant(constant: object) -> float | str:
-    """The number; as text for infinities and NaN, which JSON does not have."""
+    """The number, or a text for infinities and NaN, which JSON does not have."""
     number = known_number(constant, NO_SPAN)
     assert number is not None, "the front end takes nothing else"
     return number.value if math.isfinite(number.value) else str(number.value)

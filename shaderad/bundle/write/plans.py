@@ -1,6 +1,6 @@
 """Compiled plans -> their entries in the manifest: programs, bindings, commands.
 
-Invariant: only names, numbers and expressions; the same build gives the same bytes.
+Invariant: entries hold only names, numbers and expressions; the same build gives the same bytes.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ def plans_entries(
 
 
 def _plans(
-    programs: TargetPrograms, at: tuple[str, str], file_of: FileNames, types: TypeTable
+    programs: TargetPrograms, owner: tuple[str, str], file_of: FileNames, types: TypeTable
 ) -> to.PlansEntry:
     points, functions = programs.entry_points, programs.functions
     plans = {mode: _plan(plan, points, types) for mode, plan in programs.by_mode.items()}
     return to.PlansEntry(
-        programs=[_program(point, file_of[*at, point.stem]) for point in points],
+        programs=[_program(point, file_of[*owner, point.stem]) for point in points],
         primal=plans[Mode.PRIMAL],
         backward=plans.get(Mode.BACKWARD),
         forward=plans.get(Mode.FORWARD),
-        functions=file_of[*at, functions.name][1] if functions else "",
+        functions=file_of[*owner, functions.name][1] if functions else "",
         **_refusal_fields(programs.refusals),
     )
 

@@ -1,4 +1,4 @@
-"""The options of a build that concern its targets -> the profiles that kernels are lowered for."""
+"""The target options of a build -> the profiles for which kernels are lowered."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class _Wish:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The options of a build that concern its targets, as written."""
+    """The target options of a build, as written."""
 
     atomics: Sequence[str] = ()
     features: Sequence[str] = ()
@@ -73,7 +73,7 @@ def changed_profiles(profiles: Sequence[Profile], changes: Changes) -> tuple[Pro
 
 
 def _placed(profile: Profile, changes: Changes) -> Profile:
-    # Slots are needed for the constant buffer and the maximum number of storage buffers.
+    # The constant buffer and the maximum number of storage buffers need slots.
     last_binding = profile.limits.slots - profile.limits.storage_buffers - 1
     for option, number, low, high in (
         ("--workgroup", changes.workgroup, 1, profile.limits.workgroup),
@@ -113,7 +113,7 @@ def _feature(target: str, word: str, text: str) -> _Wish:
 
 
 def _settled(target: str, wishes: Sequence[_Wish]) -> dict[str, _Wish]:
-    """The items for one target, by subject; its own items override those for every target."""
+    """The items for one target, by subject; its own items take precedence over general ones."""
     settled: dict[str, _Wish] = {}
     for scope in ("", target):
         by_subject: dict[str, _Wish] = {}
@@ -133,7 +133,7 @@ def _changed(profile: Profile, wishes: Mapping[str, _Wish]) -> Profile:
 
 
 def _atomics(profile: Profile, way: _Wish | None, feature: _Wish | None) -> str:
-    """The kind of atomics: that of ``--atomics``, else what ``float-atomics`` implies."""
+    """The kind of atomics from ``--atomics``, else the one that ``float-atomics`` implies."""
     others = [kind for kind in profile.possible_atomics if kind != "native"]
     chosen = profile.atomics
     if feature is not None and feature.value == "float-atomics":

@@ -54,13 +54,13 @@ class EntryPoint:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a derivative mode was not built."""
+    """The reason why a derivative mode was not built."""
 
     code: str
-    """The error code; empty where there is nothing to differentiate."""
+    """The error code; empty if there is nothing to differentiate."""
     reason: str
     line: int = 0
-    """In the Python file; 0 if no single line is the cause."""
+    """The line in the Python file; 0 if no single line is the cause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class ChosenKernel:
     kernel: Kernel
     constants: Mapping[str, object]
     inputs: frozenset[str]
-    """The inputs that it is differentiated by, as Python reaches them."""
+    """The Python paths of the inputs that it is differentiated by."""
 
     @property
     def name(self) -> str:
@@ -104,7 +104,7 @@ class TargetPrograms:
     """One kernel or graph, compiled for one target."""
 
     entry_points: tuple[EntryPoint, ...]
-    """The programs of all modes; schedules refer to them by position."""
+    """The programs of all modes; schedules refer to them by index."""
     by_mode: Mapping[Mode, ModePlan]
     """The modes that were built."""
     refusals: Mapping[Mode, Refusal]
@@ -120,7 +120,7 @@ class BegunPrograms:
     entry: str
     lowered: Sequence[Lowered]
     origins: Sequence[tuple[str, Source | None]]
-    """The kernel that reports name, and the source, of each program."""
+    """For each program, the kernel that its reports name, and its source."""
     codes: Sequence[Pending[Code]]
     """The code of each program, then that of `functions`."""
     by_mode: Mapping[Mode, ModePlan]
@@ -173,7 +173,7 @@ class BuiltPrograms:
         self._profile = profile
         self._bounds = bounds
         self._origins: list[tuple[str, Source | None]] = []
-        """The kernel that reports name, and the source, of each program."""
+        """For each program, the kernel that its reports name, and its source."""
         self._by_kernel: dict[tuple[Kernel, Choice], list[int]] = {}
 
     def of_kernel(self, kernel: Kernel, choice: Choice) -> Sequence[int]:
@@ -188,7 +188,7 @@ class BuiltPrograms:
         return self._by_kernel[key]
 
     def of_built(self, kernel: PlannedKernel, choice: Choice) -> NoReturn:
-        """A built kernel has no body to lower.
+        """Refuses a built kernel, which has no body to lower.
 
         Raises:
             CompileError: SR0753.
@@ -197,9 +197,9 @@ class BuiltPrograms:
         raise error("SR0753", kernel=kernel.name)
 
     def number(self, lowered: Lowered, kernel: str, source: Source | None = None) -> int:
-        """The number of a program, which is added unless it is there."""
+        """The number of a program, which is added if it is new."""
         for k, program in enumerate(self.lowered):
-            # Reports name the kernel, so programs with sites are shared only within one.
+            # Reports name the kernel, so programs with sites are shared only within a kernel.
             if program == lowered and (self._origins[k][0] == kernel or not lowered.sites):
                 return k
         self.lowered.append(lowered)
@@ -207,7 +207,7 @@ class BuiltPrograms:
         return len(self.lowered) - 1
 
     def variant(self, kernel: Kernel, choice: Choice) -> Variant:
-        """`choice` for the target; the build's `bounds` apply to every kernel with checks."""
+        """The variant of `choice` for the target; `bounds` apply to every kernel with checks."""
         check_double(kernel, self._profile, self._entry)
         if choice.bounds == "raise":
             choice = replace(choice, bounds=self._bounds)
@@ -244,7 +244,7 @@ def build_kernel(
 
     Raises:
         LanguageError: The primal is not valid.
-        CompileError: SR0711, the target lacks what the kernel uses.
+        CompileError: SR0711, the target lacks a feature that the kernel uses.
     """
     kernel = chosen.kernel
     check_double(kernel, profile)
@@ -318,14 +318,14 @@ def nothing_to_differentiate(
 
 
 def launch_shaped_names(kernel: Kernel) -> frozenset[str]:
-    """The Out arrays whose shape the built code takes to be that of the launch."""
+    """The Out arrays that the built code assumes to have the shape of the launch."""
     rank = len(kernel.index_names)
     outs = (b for b in kernel.buffers if b.access is Access.OUT)
     return frozenset(b.name for b in outs if b.type.rank == rank)
 
 
 def variant_for(choice: Choice, profile: Profile) -> Variant:
-    """`choice` on the devices of a target."""
+    """The variant of `choice` for the devices of a target."""
     return Variant(
         wanted=choice.wanted,
         bounds=choice.bounds,
@@ -364,7 +364,7 @@ def check_double(kernel: Kernel, profile: Profile, graph: str = "") -> None:
 
 
 def stem_of(owner: str, program: Program, taken: Sequence[str]) -> str:
-    """The entry point's name with its owner's before it; numbered if another one has it."""
+    """The entry point's name after its owner's, with a number if the name is taken."""
     name = program.name
     stem = abbreviated(name if name.startswith(owner) else f"{owner}_{name}")
     start, number = stem, 2

@@ -1,8 +1,8 @@
 """A build -> the lines that the command prints, and the rows of `--report`.
 
-A row has the memory traffic and atomics of a thread of one entry point. Bytes count whole elements
-in the lowered body. Invariant: a number holds for every thread; a count that depends on data is
-`None`, and shown as ``varies``.
+A row has the memory traffic and atomics per thread of one entry point. Bytes count whole elements
+in the lowered body. Invariant: a number is valid for every thread; a count that depends on data is
+`None` and is shown as ``varies``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from shaderad.lower.prepare.traffic import Traffic, traffic_of
 
 
 class AdditionRow(msgspec.Struct):
-    """A read of an array whose cotangents are added to memory."""
+    """A read whose cotangents are added to memory."""
 
     array: str
     line: int
@@ -71,7 +71,8 @@ def _row(entry: str, target: str, point: EntryPoint) -> ReportRow:
     traffic = None
     if point.source is not None:
         kernel, variant = point.source
-        bound = {name for one in lowered.resources if one.role in _READ for name in one.members}
+        read = [resource for resource in lowered.resources if resource.role in _READ]
+        bound = {name for resource in read for name in resource.members}
         inputs = {b.name for b in kernel.buffers if b.access is Access.IN}
         traffic = traffic_of(kernel, lowered.mode, variant, inputs - bound)
     traffic = traffic or Traffic(None, None, None, None)

@@ -1,7 +1,7 @@
 """A Python file -> the kernels and graphs it defines.
 
-The file is imported under its own name, as a script in its folder would import it. Invariant: any
-failure of the import becomes an `Error` with its line, and the next build reads the file again.
+The file is imported under its own name, as by a script in its folder. Invariant: any failure of
+the import becomes an `Error` with its line, and the next build reads the file again.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def _check_names(file: Path, members: Collection[str]) -> None:
 
 
 def _own(members: Mapping[str, KernelFunction | GraphFunction], file: str) -> set[str]:
-    """The names of members that the file defines; of several names for one, the first."""
+    """The names of members that the file defines; the first one if a member has several."""
     name_by_id: dict[int, str] = {}
     for name, member in members.items():
         if member.python.__code__.co_filename == file:
@@ -182,7 +182,7 @@ def _at_its_line(failure: BaseException, path: Path) -> Error:
 
 
 def _failed_line(failure: BaseException, path: Path) -> Span | None:
-    """The line of the user's file that the import failed at."""
+    """The line of the user's file at which the import failed."""
     if isinstance(failure, SyntaxError) and failure.filename and failure.lineno:
         return _line(failure.filename, failure.lineno)
     frames = traceback.extract_tb(failure.__traceback__)

@@ -1,6 +1,6 @@
 """Kernels and traced graphs -> programs, verdicts, manifest and files, in this order.
 
-Nothing is written before everything is built and validated.
+Invariant: nothing is written before everything is built and validated.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Built:
     kernels: tuple[KernelBuild, ...]
     graphs: tuple[GraphBuild, ...]
     judgements: tuple[Judgement, ...]
-    """One for each entry point that a validator was asked about."""
+    """One for each entry point that a validator judged."""
     verifications: tuple[Verification, ...] = ()
     """One for each entry and target; empty without ``--verify``."""
 
@@ -103,8 +103,8 @@ def build_entries(
     validators = Validators(p.format for p in options.profiles if options.validates)
     try:
         begun_kernels, begun_graphs = _begun(kernels, graphs, validators, options)
-        kernel_builds = tuple(_built(one, validators, options) for one in begun_kernels)
-        graph_builds = tuple(_built(one, validators, options) for one in begun_graphs)
+        kernel_builds = tuple(_built(begun, validators, options) for begun in begun_kernels)
+        graph_builds = tuple(_built(begun, validators, options) for begun in begun_graphs)
         judgements = validators.answers()
     finally:
         validators.close()
@@ -136,7 +136,7 @@ def build_entries(
 def _verified(
     contents: Mapping[str, bytes], builds: Sequence[AnyBuild], options: Options
 ) -> tuple[Verification, ...]:
-    from shaderad.bundle.write.verification import verified  # It imports all that runs kernels.
+    from shaderad.bundle.write.verification import verified  # slow: imports the runtimes
 
     return verified(contents, builds, options.tell)
 
@@ -155,7 +155,7 @@ def _begun(
     validators: Validators,
     options: Options,
 ) -> tuple[list[_Begun[ChosenKernel]], list[_Begun[TracedGraph]]]:
-    """All entries for all targets, lowered; their programs compile at the same time.
+    """All entries for all targets, lowered; their programs compile in parallel.
 
     Raises:
         Error: An entry cannot be lowered, and no program before it has an error.
@@ -201,7 +201,7 @@ def _lowered(
 
 
 def _built(begun: _Begun[Chosen], validators: Validators, options: Options) -> EntryBuild[Chosen]:
-    """An entry, compiled for every target; validators read one while others compile."""
+    """An entry, compiled for every target; validators check one target while others compile."""
     source, by_target = begun.source, dict[str, TargetPrograms]()
     for target, programs in begun.by_target.items():
         by_target[target] = built = programs.finished()
@@ -221,7 +221,7 @@ def _without_backward(name: str, start: Span, refusal: Refusal) -> Exception:
 def _file_names(builds: Iterable[AnyBuild]) -> FileNames:
     """The files of every entry point and importable module.
 
-    File systems may ignore case, so names that differ in case only are numbered; names are cut at
+    File systems may ignore case, so names that differ only in case get numbers. Names are cut at
     255 bytes.
     """
     names: FileNames = {}
@@ -237,7 +237,7 @@ def _file_names(builds: Iterable[AnyBuild]) -> FileNames:
 
 
 def _free(start: str, taken: set[str]) -> str:
-    """Takes `start`, or `start` with the first free number."""
+    """Claims the name `start`, or `start` with the first free number."""
     path, number = start, 2
     while path.casefold() in taken:
         path, number = f"{start}_{number}", number + 1

@@ -1,14 +1,14 @@
 """Compiled entry points -> the answers of validators, and naga's verdicts for ``--vet``.
 
-Validators are asked while other entry points are still compiled. Invariants: judgements come in the
-order of the entry points, whichever validator answers first; answers are cached on disk by code and
-version of the validator.
+Validators run while other entry points are still compiled. Invariants: judgements come in the order
+of the entry points, even if validators answer in another order; answers are cached on disk by code
+and version of the validator.
 
-naga reads SPIR-V and WGSL for wgpu. It refuses some correct code, and ends the process on other.
-With its verdicts in the manifest, a host with the same wgpu-native need not ask itself. `sad.load`
-ignores them: it trusts the cache of its own machine alone, which asking here fills. Invariant: the
-verdicts are complete or the build fails, so the bytes of a build depend only on its options and on
-the version of wgpu-native.
+naga reads SPIR-V and WGSL for wgpu. It refuses some correct code, and crashes the process on some.
+With its verdicts in the manifest, a host with the same wgpu-native need not vet the code itself.
+`sad.load` ignores them and trusts only the cache of its own machine, which vetting fills here.
+Invariant: the verdicts are complete or the build fails, so the bytes of a build depend only on its
+options and on the version of wgpu-native.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ from shaderad.compiler.validate import (
 from shaderad.diagnostics import Error, Span, error
 
 _QUESTION = "judgement 2"
-"""The version of what is asked of code; a new one invalidates cached judgements."""
+"""The version of the checks; a new one invalidates cached judgements."""
 
 
 class Validators:
     """All validators of a build; its owner calls `close`."""
 
     def __init__(self, formats: Iterable[str] = (), *, cache: Cache | None = None) -> None:
-        """`formats` are those of the code that it will be asked about."""
+        """`formats` are the formats of the code to check."""
         self._cache = cache or default_cache()
         self._naga = Naga()
-        # naga runs in a child process, the tools in one process per question: both kinds answer
-        # while the compiler goes on.
+        # naga runs in a child process, and each tool in one process per question. Both run in
+        # parallel with the compiler.
         self._naga_thread = ThreadPoolExecutor(1, "naga")
         self._tool_thread = ThreadPoolExecutor(1, "validators")
         self._asked: list[tuple[EntryPoint, str, Span, Future[Judgement | None]]] = []
@@ -63,14 +63,14 @@ class Validators:
         self._waking = threading.Lock()
 
     def compilation_starts(self) -> None:
-        """Opens naga's device while the compiler runs; called before the first compilation."""
-        with self._waking:  # Programs are compiled side by side.
+        """Opens naga's device while the compiler runs. Called before the first compilation."""
+        with self._waking:  # Programs are compiled in parallel.
             if self._wakes_naga:
                 self._wakes_naga = False
                 self._naga_thread.submit(self._naga.open)
 
     def ask(self, points: Iterable[EntryPoint], target: str, span: Span) -> None:
-        """Asks about `points` of a target; `span` is the definition of their kernel or graph."""
+        """Submits `points` of a target; `span` is the definition of their kernel or graph."""
         for point in points:
             names = validator_names(point.code.format)
             self._asked += [(point, target, span, self._answer(point, name)) for name in names]
@@ -122,7 +122,7 @@ class Validators:
         return judgement
 
     def _cached(self, key: str) -> Judgement | None:
-        """The judgement of the same validator version about the same code."""
+        """The cached judgement of this validator version about the same code."""
         stored = self._cache.get(key) if key else None
         try:
             return msgspec.msgpack.decode(stored, type=Judgement) if stored else None
@@ -150,7 +150,7 @@ def _line_refused(point: EntryPoint, judgement: Judgement) -> Span | None:
 
 
 _SLANG_LINE = re.compile(r"kernel_[0-9a-f]+\.slang[:(](\d+)")
-"""A line of the generated text, not of the library."""
+"""Matches a line of the generated text, but not of the library."""
 
 
 @functools.cache
@@ -163,7 +163,7 @@ def naga_version() -> str:
 
 
 class Naga:
-    """Asks wgpu about WGSL in a child process, which opens a device at the first question."""
+    """Checks WGSL by wgpu in a child process, which opens a device at the first question."""
 
     def __init__(self) -> None:
         self._child = Child()
@@ -224,7 +224,7 @@ def verdicts_of(points: Iterable[tuple[str, EntryPoint]], tell: Callable[[str], 
 
 
 def _missing(program: Program, device: VettingDevice) -> list[str]:
-    """Features and storage buffers that the program needs and the device does not have."""
+    """The features and storage buffers that the program needs but the device lacks."""
     missing = [f"`{feature}`" for feature in sorted(program.features - device.offers)]
     count = sum(b.access is not BindingAccess.UNIFORM for b in program.bindings)
     is_crowded = count > device.limits["max-storage-buffers-per-shader-stage"]

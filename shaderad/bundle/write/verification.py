@@ -1,9 +1,9 @@
-"""Built files -> the outcome of `--verify`: gradients against finite differences.
+"""Built files -> the outcome of `--verify`, which compares gradients with finite differences.
 
 Each entry is loaded from the bytes that will be written, one target at a time, and run on this
-machine's wgpu device at synthetic arguments: every extent is `EXTENT`, so integers below it are
-valid indices of every array; integer arrays are permutations, so writes at their elements hit no
-element twice. Invariant: an entry that could not be tested is reported with the reason, never
+machine's wgpu device with synthetic arguments. Every extent is `EXTENT`, so integers below it are
+valid indices of every array. Integer arrays are permutations, so writes at their elements hit no
+element twice. Invariant: an entry that could not be tested is reported with the reason, and never
 counted as verified.
 """
 
@@ -55,7 +55,7 @@ class Verification:
     entry: str
     target: str
     reason: str
-    """Why the gradient was not verified; empty if it was."""
+    """The reason why the gradient was not verified; empty if it was."""
 
 
 def verified(
@@ -72,7 +72,9 @@ def verified(
         GradientError: SR0751, if a gradient is wrong.
     """
     try:
-        device = Device(open_runtime(RUNTIME))  # opened directly, so it becomes no default device
+        device = Device(
+            open_runtime(RUNTIME)
+        )  # not by `open_device`, so it does not become the default
     except Error as failure:
         reason = f"no device: {failure.message}"
         return tuple(
@@ -120,7 +122,7 @@ def _for_target(manifest: Manifest, target: str) -> Manifest:
 
 
 def _checked(build: AnyBuild, target: str, function: Callable[..., Any], device: Device) -> str:
-    """Runs `gradcheck` on `function`; returns why it could not, or an empty text.
+    """Runs `gradcheck` on `function`; returns the reason if that is impossible, else "".
 
     Raises:
         GradientError: SR0751, if the gradient is wrong.
@@ -161,9 +163,9 @@ def _synthetic_call(build: AnyBuild) -> SyntheticCall:
 
 
 EXTENT = 5
-"""Odd, and more than the components of a vector."""
+"""Odd, and larger than the number of components of a vector."""
 _LOW, _HIGH = 0.25, 1.25
-"""The range of floats, away from 0 and other points without a derivative."""
+"""The range of floats, which avoids 0 and other points without a derivative."""
 
 
 class NotSyntheticError(Exception):

@@ -1,1 +1,1 @@
-"""The kernels of the rendering kit, in the kernel language."""
+"""The kernels of `shaderad.render`, in the kernel language."""

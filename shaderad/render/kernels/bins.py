@@ -1,10 +1,10 @@
 """Triangles in clip space -> for each cell of a picture, the triangles that may show in it.
 
 Cells are squares of pixels, on `LEVEL_COUNT` levels: those of level 0 have `CELL` pixels along an
-edge, those of the next level twice as many. A triangle stands in the cells that its bounding box
-touches on the finest level where these are at most two by two: at most four pairs of a cell and a
-triangle, whatever its size, and all sizes follow from the number of triangles and the picture. A
-sort brings the pairs of a cell together.
+edge, those of the next level twice as many. A triangle is binned on the finest level where its
+bounding box touches at most two by two cells. Each triangle thus has at most four pairs of a cell
+and a triangle, so all sizes follow from the number of triangles and the picture. A sort groups the
+pairs by cell.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from shaderad import float2, float4, int2, int3, int4
 CELL_BITS = 3
 CELL = 1 << CELL_BITS
 PAIR_COUNT = 4
-"""Pairs of a triangle with cells."""
+"""Maximum pairs of a cell and a triangle per triangle."""
 LEVEL_COUNT = 16
 LARGEST = 2 * CELL << (LEVEL_COUNT - 1)
-"""Pixels along an edge of a picture, at most: two by two cells of the last level."""
+"""Maximum pixels along an edge of a picture: two by two cells of the last level."""
 
 
 @sad.struct
@@ -36,7 +36,7 @@ def is_finite(v: float4) -> bool:
 
 @sad.function
 def may_show(a: float4, b: float4, c: float4) -> bool:
-    """False for a triangle behind the eye, before the near plane or beyond the far plane."""
+    """False for a triangle behind the eye, in front of the near plane or beyond the far plane."""
     finite = is_finite(a) and is_finite(b) and is_finite(c)
     before_eye = a.w > 0.0 or b.w > 0.0 or c.w > 0.0
     behind_near = a.z >= 0.0 or b.z >= 0.0 or c.z >= 0.0
@@ -46,7 +46,7 @@ def may_show(a: float4, b: float4, c: float4) -> bool:
 
 @sad.function
 def reach(v: float4, size: float2, slack: float, box: Box) -> Box:
-    """`box` with the pixels around a point before the eye; all pixels for one behind it."""
+    """`box` extended by the pixels around a point; all pixels for a point behind the eye."""
     last = int2(size) - 1
     if v.w <= 0.0:
         return Box(int2(0), last)
@@ -60,7 +60,7 @@ def reach(v: float4, size: float2, slack: float, box: Box) -> Box:
 
 @sad.function
 def reach_of_edge(a: float4, b: float4, size: float2, box: Box) -> Box:
-    """`box` with the first end of an edge and its crossing of the near plane, z = 0."""
+    """`box` extended by the first end of an edge and its crossing with the near plane, z = 0."""
     if a.z >= 0.0:
         box = reach(a, size, 0.0, box)
     if (a.z >= 0.0) != (b.z >= 0.0):
@@ -72,11 +72,11 @@ def reach_of_edge(a: float4, b: float4, size: float2, box: Box) -> Box:
 
 @sad.function
 def is_before(a: float4, b: float4) -> bool:
-    """Orders points: those before the eye first, of two the upper, of two at one height the right.
+    """Orders points: in front of the eye before behind, then upper before lower, then right first.
 
-    An edge function is evaluated from the first end to the second, for both of the triangles that
-    share the edge, so that both get the same float. Where it is 0 the pixel belongs to the triangle
-    below or to the right, which is the top-left rule.
+    Both triangles that share an edge evaluate its edge function from the first end to the second,
+    so that both get the same float. If it is 0, the pixel belongs to the triangle below or to the
+    right, which is the top-left rule.
     """
     if (a.w > 0.0) != (b.w > 0.0):
         return a.w > 0.0
@@ -91,10 +91,10 @@ def is_before(a: float4, b: float4) -> bool:
 
 @sad.function
 def in_order(a: float4, b: float4, c: float4) -> int3:
-    """Which of the corners 0, 1 and 2, at a, b and c, comes first, second and third."""
+    """The order of the corners 0, 1 and 2, at a, b and c, by `is_before`."""
     ab, bc, ac = False, False, False
     first, second = a, b
-    # One copy of the code, as for the edges.
+    # A loop gives one copy of the code, as for the edges.
     for k in range(3):
         before = is_before(first, second)
         if k == 0:
@@ -114,7 +114,7 @@ def in_order(a: float4, b: float4, c: float4) -> int3:
 
 @sad.function
 def cells_of(box: Box, size: int2, nowhere: int) -> int4:
-    """Up to four cells that cover `box`, on the finest level where so few do."""
+    """Up to four cells that cover `box`, on the finest level where four are enough."""
     shift, level_start = CELL_BITS, 0
     for _ in range(LEVEL_COUNT):
         spread = (box.high >> shift) - (box.low >> shift)
@@ -143,13 +143,13 @@ def bin_triangles(
     cells: sad.Out[int, 3],
     ordered: sad.Out[float4, 3],
 ):
-    """The cells of a triangle, `cell_count` times the views for none, and its corners in order."""
+    """The cells of a triangle and its corners in order; no cell is `cell_count` times the views."""
     nowhere = cell_count * corners.shape[0]
     found = int4(nowhere)
     a, b, c = corners[view, t, 0], corners[view, t, 1], corners[view, t, 2]
     if may_show(a, b, c):
         box, pixels = Box(size, int2(-1)), float2(size)
-        # One copy of the code: drivers that compile slowly take a minute over three.
+        # A loop gives one copy of the code: slow drivers took a minute to compile three.
         for _ in range(3):
             box = reach_of_edge(a, b, pixels, box)
             a, b, c = b, c, a
@@ -171,7 +171,7 @@ def find_spans(
     begin: sad.Out[int],
     end: sad.Out[int],
 ):
-    """By cell: which of the pairs, in `order` by their cells, are its own; 0 to 0 for none."""
+    """For each cell, the range of its pairs in `order`, which sorts by cells; 0 to 0 for none."""
     cell = cells[order[k]]
     if k == 0 or cells[order[k - 1]] != cell:
         begin[sad.unique(cell)] = k
@@ -190,7 +190,7 @@ def find_levels(
     cell_count: int,
     levels: sad.Out[int, 3],
 ):
-    """By cell of level 0: a bit for each level whose cell there has triangles."""
+    """For each cell of level 0, one bit per level that is set if the cell there has triangles."""
     across, down = (size.x + CELL - 1) // CELL, (size.y + CELL - 1) // CELL
     y, x, start, found = row, column, view * cell_count, 0
     for level in range(LEVEL_COUNT):

@@ -1,4 +1,4 @@
-"""The matrices of cameras, and a position through one."""
+"""The matrices of cameras, and the transform of a position by one."""
 
 from __future__ import annotations
 

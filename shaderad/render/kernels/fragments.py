@@ -1,6 +1,6 @@
-"""The cells of a pixel -> the nearest triangle, and where on it the pixel is.
+"""The cells of a pixel -> the nearest triangle, and the position of the pixel on it.
 
-Coverage is decided in homogeneous coordinates, so that nothing has to be clipped. Only `locate` has
+Coverage is computed in homogeneous coordinates, so that no triangle is clipped. Only `locate` has
 derivatives.
 """
 
@@ -14,7 +14,7 @@ from shaderad.render.kernels.bins import CELL, PAIR_COUNT
 
 FOURS = 2
 STRIP = 4 * FOURS
-"""Pixels of a thread that looks for triangles, one below the other in a cell: they share loads."""
+"""Pixels per thread that searches triangles, in one column of a cell, so that they share loads."""
 
 
 @sad.function
@@ -28,30 +28,30 @@ def center_of(y: int, x: int, size: int2) -> float2:
 
 @sad.function
 def seen_from(p: float2, v: float4) -> float2:
-    """A corner relative to a pixel at `p`, times its w."""
+    """A corner relative to a pixel at `p`, times the w of the corner."""
     return v.xy - p * v.w
 
 
 @sad.function
 def edge(a: float2, b: float2) -> float:
-    """Twice the area of the triangle of the pixel and an edge, times w of its ends."""
+    """Twice the area of the triangle between a pixel and an edge, times the w of both ends."""
     return a.x * b.y - a.y * b.x
 
 
 @sad.function
 def depths_at(x: float, y: float4, a: float4, b: float4, c: float4) -> float4:
-    """The depths of a triangle at four pixels of a column; infinite where it does not cover one.
+    """The depths of a triangle at four pixels of a column; infinity if it does not cover a pixel.
 
-    a, b and c are ordered by `is_before`.
+    The corners a, b and c are ordered by `is_before`.
     """
-    # The corners seen from the pixels, as `seen_from`.
+    # The corners relative to the pixels, as in `seen_from`.
     ax, bx, cx = a.x - x * a.w, b.x - x * b.w, c.x - x * c.w
     ay, by, cy = a.y - y * a.w, b.y - y * b.w, c.y - y * c.w
     ab, bc, ac = ax * by - ay * bx, bx * cy - by * cx, ax * cy - ay * cx
     w = bc * a.w - ac * b.w + ab * c.w
     depth = (bc * a.z - ac * b.z + ab * c.z) / w
     turns_left = ab >= 0.0
-    # Of a triangle that reaches behind the eye, pixels see the part before it.
+    # Pixels see only the part of a triangle that is in front of the eye.
     is_inside = ((bc >= 0.0) == turns_left) & ((ac >= 0.0) != turns_left)
     is_before_eye = (w > 0.0) == turns_left
     is_shown = is_inside & is_before_eye & (depth >= 0.0) & (depth <= 1.0)
@@ -72,10 +72,10 @@ def pick(
     cell_count: int,
     face: sad.Out[int, 3],
 ):
-    """The nearest triangle at each pixel of a strip, of several the first; -1 for none.
+    """The nearest triangle at each pixel of a strip, the first one at equal depths; -1 for none.
 
-    A strip is a part of a column of a cell of level 0. Its pixels look through the same cells, and
-    so do those of the strips beside it, which neighbouring threads take.
+    A strip is part of a pixel column of a cell of level 0. Its pixels search the same cells as the
+    adjacent strips, which neighbouring threads process.
     """
     nearest, best = sad.LocalArray[float4, FOURS](), sad.LocalArray[int4, FOURS]()
     height = sad.LocalArray[float4, FOURS]()
@@ -86,7 +86,8 @@ def pick(
     across, down = (size.x + CELL - 1) // CELL, (size.y + CELL - 1) // CELL
     row, column, start = strip * STRIP // CELL, x // CELL, view * cell_count
     left, k, stop = levels[view, row, column], 0, 0
-    # One loop over the triangles of all levels: threads of a wave may be on different ones.
+    # One loop over the triangles of all levels, because threads of a wave may be on different
+    # levels.
     while left != 0 or k < stop:
         if k == stop:
             while left & 1 == 0:
@@ -128,7 +129,7 @@ def locate(
     uv_dx: sad.Out[float2, 3],
     uv_dy: sad.Out[float2, 3],
 ):
-    """Where on its triangle a pixel is, and how that changes from pixel to pixel."""
+    """The position of a pixel on its triangle, and its derivatives along the picture."""
     depth[view, y, x] = 1.0
     t = face[view, y, x]
     if t >= 0:
@@ -136,7 +137,7 @@ def locate(
         size = int2(face.shape[2], face.shape[1])
         p = center_of(y, x, size)
         pa, pb, pc = seen_from(p, a), seen_from(p, b), seen_from(p, c)
-        # The edges across from a, b and c; all have the sign of their sums.
+        # The edge functions opposite to a, b and c; all have the sign of their sum.
         e = float3(edge(pb, pc), edge(pc, pa), edge(pa, pb))
         scale = 1.0 / (e.x + e.y + e.z)
         at = e.yz * scale

@@ -9,7 +9,7 @@ from shaderad import float2, float3, float4, int2, int3
 from shaderad.render.kernels.fragments import center_of, edge, seen_from
 
 STEP_LIMIT = 16
-"""Triangles that a line between two pixels may cross on its way to a silhouette."""
+"""Maximum triangles that a line between two pixels crosses on its way to a silhouette."""
 
 
 @sad.kernel
@@ -22,7 +22,7 @@ def find_mates(
 ):
     """The side that shares an edge with another side; -1 unless exactly two do.
 
-    `low` and `high` are the ends of sides; in `order`, sides along one edge are neighbours.
+    `low` and `high` are the ends of sides; in `order`, sides with the same edge are neighbours.
     """
     n, own = len(order), order[k]
     first = k
@@ -41,19 +41,19 @@ def is_along(side: int, other: int, low: sad.In[int], high: sad.In[int]) -> bool
 
 @sad.struct
 class CenterLine:
-    """From the centre of a pixel to that of its neighbour."""
+    """The line from the centre of a pixel to the centre of its neighbour."""
 
     p: float2
     q: float2
 
     def crossing(self, a: float4, b: float4) -> float:
-        """Where the line crosses an edge: 0 at `p`, 1 at `q`."""
+        """The parameter at which the line crosses an edge: 0 at `p`, 1 at `q`."""
         at_p = edge(seen_from(self.p, a), seen_from(self.p, b))
         at_q = edge(seen_from(self.q, a), seen_from(self.q, b))
         return at_p / (at_p - at_q)
 
     def leaves(self, side: float, a: float4, b: float4) -> float:
-        """The crossing where the line goes from the `side` of the edge to the other, else inf."""
+        """The crossing if the line goes from this `side` of the edge to the other, else inf."""
         at_p = side * edge(seen_from(self.p, a), seen_from(self.p, b))
         at_q = side * edge(seen_from(self.q, a), seen_from(self.q, b))
         return at_p / (at_p - at_q) if at_p > 0.0 and at_q <= 0.0 else math.inf
@@ -61,8 +61,8 @@ class CenterLine:
     def is_crossed(self, a: float4, b: float4, pixel: float2) -> bool:
         """True if an edge runs across the line rather than along it.
 
-        Edges that run down the picture are for rows, those across it for columns: with both, what
-        an edge covers as it moves would count twice.
+        Steep edges count for lines along rows, flat edges for lines along columns. If an edge
+        counted for both, the area that it covers as it moves would count twice.
         """
         slope = pixel * sad.abs(float2(a.y * b.w - a.w * b.y, a.w * b.x - a.x * b.w))
         return slope.x >= slope.y if self.p.y == self.q.y else slope.y > slope.x
@@ -70,7 +70,7 @@ class CenterLine:
 
 @sad.function
 def facing(a: float4, b: float4, c: float4) -> float:
-    """Positive for one side of a triangle, negative for the other, as seen by the eye."""
+    """Positive if the eye sees one side of a triangle, negative if it sees the other."""
     return sad.dot(a.xyw, sad.cross(b.xyw, c.xyw))
 
 
@@ -84,10 +84,10 @@ def outline_between(
     triangles: sad.In[int3],
     mates: sad.In[int3],
 ) -> int2:
-    """The silhouette that a line crosses from a triangle at its start; (-1, -1) for none.
+    """The silhouette that a line crosses, from the triangle at its start; (-1, -1) for none.
 
-    The line is followed from triangle to triangle over the edges they share, to one whose other
-    triangle is seen from the other side, or that has none.
+    The walk follows the line from triangle to triangle over shared edges. It ends at an edge whose
+    other triangle faces the other way or does not exist.
     """
     t, entry = face, -1
     for _ in range(STEP_LIMIT):
@@ -105,7 +105,7 @@ def outline_between(
         corner = 0 if ends.x == end else (1 if ends.y == end else 2)
         for _ in range(corner):
             i, a, b, c = i.yzx, b, c, a
-        # The line leaves over the edge from b to c.
+        # The line leaves the triangle over the edge from b to c.
         mate = mates[t][corner]
         is_outline = mate < 0
         if mate >= 0:
@@ -155,7 +155,7 @@ def find_shares(
     down: int,
     share: sad.Out[float, 3],
 ):
-    """How much of the next pixel shows what this one does; negative, the reverse."""
+    """The share of the next pixel that this one covers; negative for the reverse."""
     ends = outline[view, y, x]
     if ends.x >= 0:
         size = int2(outline.shape[2], outline.shape[1])

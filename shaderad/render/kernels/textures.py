@@ -1,9 +1,10 @@
 """Texels and coordinates -> filtered values.
 
-The texels of level 0 have the shape [depth, height, width]; those of a mip chain stand in one
+The texels of level 0 have the shape [depth, height, width]; those of a mip chain are in one
 array, level after level, each row-major.
-Coordinates run from 0 to 1 over a texture: the centre of texel k of n is at (k + 1/2) / n. What is
-known of a texture before its lookups is captured, so that kernels have no branches for it.
+
+Coordinates run from 0 to 1 over a texture: the centre of texel k of n is at (k + 1/2) / n. Kernels
+capture the settings of a texture, so that they have no branches on them.
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ from shaderad.textures.kernels.cubes import corner_weights, cube_texel, on_cube
 from shaderad.textures.kernels.products import product
 
 LEVEL_COUNT = 14
-"""Levels of a mip chain: of 8,192 texels along an edge the last is one. Smaller ones repeat it."""
+"""Levels of a mip chain; with 8,192 texels along an edge, the last has one. Smaller textures repeat
+their last level."""
 MOST_TEXELS = 1 << 21
-"""Along an edge: coordinates in float32 are eighths of texels there."""
+"""Maximum texels along an edge, where float32 coordinates still resolve eighths of a texel."""
 COUNTED = 2.0**23 + 2.0
-"""Floats above 2**23 are the whole numbers, and their words count them."""
+"""Floats from 2**23 on are whole numbers, and consecutive ones have consecutive words."""
 COUNTED_WORD = 0x4B000002
-"""That of `COUNTED`."""
+"""The word of `COUNTED`."""
 
 
 class Filter(IntEnum):
@@ -41,7 +43,7 @@ class Wrap(IntEnum):
 
 
 class Coding(Enum):
-    """Texels are floats, or four bytes in a ``uint``, with colours linear or in sRGB."""
+    """The coding of texels: floats, or four bytes in a ``uint`` with linear or sRGB colours."""
 
     FLOAT = "float"
     UNORM8 = "unorm8"
@@ -50,7 +52,7 @@ class Coding(Enum):
 
 @sad.struct
 class Taps:
-    """The two texels around a coordinate on one axis, and their weights; a nearest one is first."""
+    """The two texels around a coordinate on one axis, and their weights; nearest uses the first."""
 
     texels: int2
     weights: float2
@@ -58,10 +60,10 @@ class Taps:
 
 @sad.function
 def position_of(at: float) -> int:
-    """A whole number from -2 to thrice `MOST_TEXELS` as an integer; any other becomes some integer.
+    """Converts a whole number from -2 to 3 * `MOST_TEXELS`; other floats give an arbitrary integer.
 
-    Conversions to integers saturate, which takes as long as a texel's read where threads run in
-    turn.
+    A conversion by ``int`` saturates, which takes as long as the read of a texel on devices whose
+    threads run in turn.
     """
     return sad.bitcast(int, at + COUNTED) - COUNTED_WORD
 
@@ -75,7 +77,7 @@ def taps_along(choice: Filter, wrap: Wrap) -> Any:
 
     @sad.function
     def wrapped(position: int, n: int) -> int:
-        """The texel at a position from -1 to n or, mirrored, to 2 n."""
+        """The texel at a position from -1 to n, or to 2 n for ``mirror``."""
         k = position
         if repeats:
             k = n - 1 if k < 0 else (0 if k >= n else k)
@@ -110,7 +112,7 @@ def taps_along(choice: Filter, wrap: Wrap) -> Any:
 
 @sad.function
 def whole() -> Taps:
-    """The only texel on an axis that coordinates lack."""
+    """The only texel of an axis for which there is no coordinate."""
     return Taps(int2(0), float2(1.0, 0.0))
 
 
@@ -136,15 +138,15 @@ def unpacking(coding: Coding) -> Any:
 
 
 class Reader(NamedTuple):
-    """How kernels read texels."""
+    """The types and the function with which kernels read texels."""
 
     texels: Any
     """The type of the array."""
     value: Any
     """The type of a texel as floats."""
     read: Any
-    """The function that reads the texel nearest to a position (x, y, z), of the level that starts
-    at texel `start` and has `n`. NaN makes any position: no read is out of range."""
+    """The function that reads the texel nearest to a position (x, y, z) from a level of `n` texels
+    that starts at texel `start`. It clamps, because NaN coordinates give arbitrary positions."""
 
 
 @cache
@@ -154,7 +156,7 @@ def level_0_reader(texel: Any, value: Any, coding: Coding) -> Reader:
 
     @sad.function
     def read(texels: sad.In[texel, 3], start: int, n: int3, at: int3) -> value:
-        # Of extents, so that no index has to be checked.
+        # Clamped by extents, so that no index needs a check.
         x = sad.clamp(at.x, 0, texels.shape[2] - 1)
         y = sad.clamp(at.y, 0, texels.shape[1] - 1)
         return convert(texels[sad.clamp(at.z, 0, texels.shape[0] - 1), y, x])
@@ -229,7 +231,7 @@ def cube_filter(reader: Reader, choice: Filter) -> Any:
         at -= 0.5
         start_of = sad.floor(at)
         low, t = int2(position_of(start_of.x), position_of(start_of.y)), at - start_of
-        # At a corner of the cube three texels meet, and share the weight of the fourth.
+        # At a corner of the cube, only three texels meet; they share the weight of the fourth.
         weights = corner_weights(t)
         is_left, is_above, end = low.x < 0, low.y < 0, n.x - 1
         if (is_left or low.x >= end) and (is_above or low.y >= end):
@@ -252,7 +254,7 @@ def cube_filter(reader: Reader, choice: Filter) -> Any:
 
 @cache
 def lookup(filtered: Any, place: Any, reader: Reader) -> Any:
-    """The kernel of lookups on level 0, by coordinates of type `place`."""
+    """The kernel for lookups on level 0, by coordinates of type `place`."""
 
     @sad.kernel
     def look_up(
@@ -266,7 +268,7 @@ def lookup(filtered: Any, place: Any, reader: Reader) -> Any:
 
 @cache
 def level_lookup(filtered: Any, place: Any, reader: Reader, *, mixes: bool, is_cube: bool) -> Any:
-    """The kernel of lookups on the nearest level, or between two where it mixes them."""
+    """The kernel for lookups on the nearest level, or between two levels if it mixes them."""
     texels_type, value, _ = reader
 
     @sad.function

@@ -1,1 +1,1 @@
-"""Kernels and functions in the kernel language that textures are made of."""
+"""Kernels and functions in the kernel language that implement textures."""

@@ -12,8 +12,9 @@ int2, int3 = TYPES["int2"], TYPES["int3"]
 
 @function
 def on_cube(d: float3) -> tuple[int, float2]:
-    """The face by which a direction leaves the cube, +x, -x, +y, -y, +z, -z as in Vulkan and D3D,
-    and the point there, from (0, 0) to (1, 1).
+    """The face through which a direction leaves the cube, and the point there.
+
+    Faces are +x, -x, +y, -y, +z, -z as in Vulkan and D3D; points run from (0, 0) to (1, 1).
     """
     size = abs(d)
     face, side, down, major = 4 if d.z >= 0.0 else 5, d.x, -d.y, size.z
@@ -27,13 +28,14 @@ def on_cube(d: float3) -> tuple[int, float2]:
         face, side, down, major = 2 if d.y >= 0.0 else 3, d.x, d.z, size.y
         if d.y < 0.0:
             down = -d.z
-    # No direction, as where no triangle shows, is the middle of a face: NaN would reach its texels.
+    # A zero direction, as in pixels without a triangle, maps to the middle of a face, because NaN
+    # would reach its texels.
     return face, 0.5 * float2(side, down) / (major if major > 0.0 else 1.0) + 0.5
 
 
 @function
 def direction_of(face: int, at: float2) -> float3:
-    """The direction that `on_cube` takes to a point, or beyond the edge of a face."""
+    """The inverse of `on_cube`, also for points beyond the edge of a face."""
     a, b = 2.0 * at.x - 1.0, 2.0 * at.y - 1.0
     d = float3(1.0, -b, -a)
     if face == 1:
@@ -58,7 +60,7 @@ def corner_weights(t: float2) -> float4:
 
 @function
 def cube_texel(face: int, x: int, y: int, n: int) -> int3:
-    """The texel (x, y, face) at x and y from -1 to n: on the next face where beyond an edge."""
+    """The texel (x, y, face) at x and y from -1 to n, which is on the next face beyond an edge."""
     f, at = face, int2(x, y)
     if min(x, y) < 0 or max(x, y) >= n:
         center = float2(float(x) + 0.5, float(y) + 0.5) / float(n)

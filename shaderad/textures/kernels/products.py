@@ -1,8 +1,8 @@
-"""Products in filters, whose derivatives are 0 where nobody uses a value.
+"""Products in filters, whose derivatives are 0 for unused values.
 
-A lookup at NaN or infinite coordinates has weights of NaN. Where a mask discards it, a zero
-cotangent meets them: by the operator ``*`` the product is NaN, and by `mad` 0, as
-docs/conventions.md says of the library's own functions. The value stays NaN.
+A lookup at NaN or infinite coordinates has weights of NaN. If a mask discards it, its cotangent is
+zero: the product of both is NaN by the operator ``*``, but 0 by `mad`, as docs/conventions.md says
+of the library's own functions. The value stays NaN.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Reads of textures in kernels -> values computed from texels, whose derivatives are theirs.
+"""Reads of textures in kernels -> values computed from texels, and so their derivatives.
 
-A texture is an array of texels and a size, as `ir.types.TextureType` says, the settings of a
-sampler are those of `ir.types.SamplerType`. No struct is declared here: a kernel that uses these
-functions may have one of its name.
+A texture is an array of texels and a size, in the encoding of `ir.types.TextureType`. The settings
+of a sampler are encoded as in `ir.types.SamplerType`. No struct is declared here, because a kernel
+that uses these functions may have one with the same name.
 
 Source: Vulkan 1.3, section 16, *Image Operations*.
 """
@@ -44,7 +44,7 @@ def level_size(size: int4, level: int, is_cube: Const[bool]) -> int3:
 
 @function
 def level_start(size: int4, level: int, is_cube: Const[bool]) -> int:
-    """The number of a level's first texel."""
+    """The index of a level's first texel."""
     start = 0
     for k in range(level):
         n = level_size(size, k, is_cube)
@@ -69,14 +69,14 @@ def mixes_levels(settings: uint) -> bool:
 
 @function
 def wrapped(position: int, n: int, wrap: uint) -> int:
-    """The texel at a position beyond the edge of n texels, or inside."""
+    """The texel at a position inside n texels or beyond their edges."""
     k = position
     if wrap == REPEAT:
         k = k % n
     elif wrap == MIRROR:
         k = k % (2 * n)
         k = 2 * n - 1 - k if k >= n else k
-    # NaN becomes any int: no read is out of range.
+    # NaN becomes an arbitrary int, so the clamp keeps reads in range.
     return clamp(k, 0, n - 1)
 
 
@@ -97,14 +97,14 @@ def taps(u: float, n: int, settings: uint, axis: Const[int]) -> tuple[int, int, 
 
 @function
 def cube_number(face: int, x: int, y: int, n: int) -> int:
-    """The number of the texel at x and y from -1 to n among those of the faces."""
-    # NaN becomes any int: no read is out of range.
+    """The index of the texel at x and y from -1 to n among those of all faces."""
+    # NaN becomes an arbitrary int, so the clamp keeps reads in range.
     p = clamp(cube_texel(face, x, y, n), int3(0), int3(n - 1, n - 1, 5))
     return (p.z * n + p.y) * n + p.x
 
 
 def texel_type(texel: Type) -> Any:
-    """The annotation of a type of texels."""
+    """The annotation for a type of texels."""
     return float if texel == FLOAT else TYPES[str(texel)]
 
 
@@ -153,7 +153,7 @@ def on_level(dimension: Dimension, texel: Type) -> tuple[Any, Any]:
         if not is_linear(settings):
             t = float2(1.0 if t.x >= 0.5 else 0.0, 1.0 if t.y >= 0.5 else 0.0)
         w = corner_weights(t)
-        # At a corner of the cube three texels meet, and share the weight of the fourth.
+        # At a corner of the cube, only three texels meet; they share the weight of the fourth.
         is_left, is_above = low.x < 0, low.y < 0
         if (is_left or low.x >= n - 1) and (is_above or low.y >= n - 1) and is_linear(settings):
             missing = int(not is_left) + 2 * int(not is_above)
@@ -268,7 +268,7 @@ def step_sampling(dimension: Dimension, texel: Type) -> Any:
 
 
 def sampling(read: TextureRead, dimension: Dimension, texel: Type) -> Any:
-    """The function of a read through a sampler."""
+    """The function for a read through a sampler."""
     make = {
         TextureRead.BASE: base_sampling,
         TextureRead.LEVEL: level_sampling,
@@ -297,7 +297,7 @@ PLACES = {Dimension.LINE: (line_place, int), Dimension.PLANE: (plane_place, int2
 
 @cache
 def loading(dimension: Dimension, texel: Type) -> Any:
-    """The function of a read of one texel; 0 beyond the edges, which is reported."""
+    """The function for the read of one texel; returns 0 beyond the edges, which is reported."""
     value = texel_type(texel)
     place_of, place = PLACES.get(dimension, (volume_place, int3))
     is_cube = dimension is Dimension.CUBE

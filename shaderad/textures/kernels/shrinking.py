@@ -13,14 +13,14 @@ int3 = TYPES["int3"]
 
 @cache
 def shrinking(texel: Any, value: Any, *, is_cube: bool) -> Any:
-    """The kernel from a level to the next: means over boxes, in floats.
+    """The kernel from a level to the next, which computes means over boxes in floats.
 
-    Of an odd number of texels each of the next level covers two and a part of a third.
+    If the number of texels is odd, each texel of the next level covers two and part of a third.
     """
 
     @function
     def weight(k: int, j: int, n: int) -> float:
-        """How much of texel k of the next level texel 2 k + j of n makes up."""
+        """The weight of texel 2 k + j of n in texel k of the next level."""
         half = n // 2
         if n == 1:
             return 1.0 if j == 0 else 0.0
