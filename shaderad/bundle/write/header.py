@@ -16,6 +16,9 @@ from shaderad.bundle.format.document import Manifest
 from shaderad.bundle.format.entries import ARRAY, SAMPLER, GraphEntry, KernelEntry
 from shaderad.bundle.format.plans import (
     BindingEntry,
+    Command,
+    CopyCommand,
+    FillCommand,
     PlanEntry,
     PlansEntry,
     ProgramEntry,
@@ -46,6 +49,12 @@ _IN_WORDS = {Kind.DOUBLE: ("uint32_t", "uint32_t"), Kind.HALF: ("float",)}
 """The C types of scalars that differ between constant buffers and storage buffers."""
 _NUMBERED = {WordKind.DIM, WordKind.SHAPE}
 """Kinds of words that exist once per axis."""
+_WORD_REMARKS = {
+    WordKind.THREAD_COUNT: "threads of the launch",
+    WordKind.TILE: "threads that each workgroup covers, one workgroup size after the other",
+    WordKind.GROUP_COUNT_X: "workgroups along x",
+    WordKind.SITE_BASE: "where the sites of this program start in your table, such as 0",
+}
 _SIZE_REMARKS = ("texels along x", "texels along y", "texels along z, or faces", "mip levels")
 """Remarks on the words of a texture's size; `ir.types.TextureType` defines them."""
 
@@ -100,6 +109,8 @@ def _point_lines(
         uniforms = _uniform_words(entry, manifest.types)
         for target, plans in entry.targets.items():
             remarks = _remarks(entry.name, plans)
+            if isinstance(entry, KernelEntry):
+                yield from _plan_lines(entry.name, target, plans)
             for program in plans.programs:
                 lowered = lowered_by_file[program.file]
                 yield f"// {target}, {remarks[program.name]}"
@@ -107,13 +118,54 @@ def _point_lines(
                 yield from _entry_lines(program, lowered, uniforms, names, stem)
 
 
+def _plan_lines(entry: str, target: str, plans: PlansEntry) -> Iterator[str]:
+    """The commands of each mode of a kernel, as comments."""
+    words_by_program = {program.name: program.parameters.words for program in plans.programs}
+    for mode, plan in _plans(plans):
+        yield f"// {target}, {entry}, {mode}:"
+        for number, command in enumerate(plan.commands, 1):
+            for line in _command_lines(command, plan, words_by_program):
+                yield f"//   {number}. {line}" if line[0] != " " else f"//   {line}"
+    yield ""
+
+
+def _command_lines(
+    command: Command, plan: PlanEntry, words_by_program: Mapping[str, Sequence[str]]
+) -> Iterator[str]:
+    """What a command does; lines after the first are indented."""
+
+    def buffer(number: int) -> str:
+        return plan.buffers[number].name or f"buffer {number}"
+
+    match command:
+        case FillCommand():
+            target = buffer(command.target)
+            yield f"fill {command.byte_count} bytes of {target} with {command.word:#x}"
+        case CopyCommand():
+            source = f"byte {command.source_offset} of {buffer(command.source)}"
+            target = f"byte {command.target_offset} of {buffer(command.target)}"
+            yield f"copy {command.byte_count} bytes from {source} to {target}"
+        case RunCommand():
+            condition = "" if command.if_positive == 1 else f", if {command.if_positive} > 0"
+            yield f"dispatch {command.groups} workgroups of {command.program}{condition}"
+            for name, value in zip(words_by_program[command.program], command.words, strict=True):
+                if isinstance(value, str) and "$" not in value:
+                    yield f"     {name} = {value}"
+        case _:
+            raise AssertionError(f"a kernel's plan has {command}")
+
+
+def _plans(plans: PlansEntry) -> Iterator[tuple[str, PlanEntry]]:
+    for mode in ("primal", "backward", "forward"):
+        plan: PlanEntry | None = getattr(plans, mode)
+        if plan is not None:
+            yield mode, plan
+
+
 def _remarks(entry: str, plans: PlansEntry) -> dict[str, str]:
     """When each program runs, by name."""
     remarks: dict[str, str] = {}
-    for mode in ("primal", "backward", "forward"):
-        plan: PlanEntry | None = getattr(plans, mode)
-        if plan is None:
-            continue
+    for mode, plan in _plans(plans):
         runs = [command for command in plan.commands if isinstance(command, RunCommand)]
         for number, run in enumerate(runs, 1):
             remarks.setdefault(run.program, f"{entry}, {mode}: {number} of {len(runs)}")
@@ -144,6 +196,11 @@ def _word(name: str, word: Word, uniforms: _UniformWords) -> Field:
         return (name, *of_kernel[word.index]) if of_kernel else (name, "uint32_t", "")
     if word.kind is WordKind.BITS:
         return name, "uint32_t", f"always {word.index:#010x}"
+    if word.kind in _WORD_REMARKS:
+        return name, "uint32_t", _WORD_REMARKS[word.kind]
+    if word.kind is WordKind.OFFSET:
+        role = f" {word.role.value}" if word.role else ""
+        return name, "uint32_t", f"32-bit words before the{role} {word.name} in its buffer"
     if word.kind.value == name.replace("_", " "):
         return name, "uint32_t", ""
     number = f" {word.index}" if word.kind in _NUMBERED else ""
