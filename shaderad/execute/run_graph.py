@@ -37,6 +37,7 @@ from shaderad.ir.types import is_differentiable
 from shaderad.plan.choices import PlanChoices
 from shaderad.plan.explain import Memory, explain
 from shaderad.plan.planning import plan
+from shaderad.plan.steps import RepeatWhile
 from shaderad.rules.arrays import LinearisedGraph
 from shaderad.rules.arrays import push as pushed_through
 from shaderad.rules.arrays.building import or_zeros, reshape
@@ -361,7 +362,10 @@ def explained(
     runner = device.kept(GraphRunner)
     found, _ = runner.prepared(graph, inputs, sizes)
     memory = Memory(found.live_bytes, sum(found.kept_bytes), sum(found.scratch_bytes))
-    text = explain(runner.plan(graph, sizes), len(graph.nodes), sizes, memory)
+    planned = runner.plan(graph, sizes)
+    text = explain(planned, len(graph.nodes), sizes, memory)
     program_count = len(set(pipelines_of(found.commands)))
-    dispatches = f"dispatches: {found.dispatch_count}, in one submission"
+    loops = any(isinstance(step, RepeatWhile) for step in planned.steps)
+    rest = "and more in each iteration of a while loop" if loops else "in one submission"
+    dispatches = f"dispatches: {found.dispatch_count}, {rest}"
     return f"{text}\n{dispatches}\nprograms: {program_count}"

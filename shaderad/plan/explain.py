@@ -33,6 +33,7 @@ from shaderad.plan.steps import (
     RunTiles,
     Step,
 )
+from shaderad.rules.arrays.straight_kernels import reason_to_stay
 from shaderad.rules.expressions import in_order
 
 
@@ -83,9 +84,17 @@ class _Text:
         for number, step in enumerate(steps, start=1):
             reads = ", ".join(self._name(v) for v in dict.fromkeys(step.reads)) or "nothing"
             writes = ", ".join(self._stored(v) for v in step.writes)
-            yield f"{indent}{number}. {self._description(step)}: {reads} -> {writes}"
+            line = f"{indent}{number}. {self._description(step)}: {reads} -> {writes}"
+            yield line + self._reason(step)
             if isinstance(step, Repeat | RepeatWhile):
                 yield from self._steps(step.body.steps, indent + "   ")
+
+    def _reason(self, step: Step) -> str:
+        """The reason why a kernel call is not fused with the work around it."""
+        if not (isinstance(step, CallKernel) and isinstance(step.node, arrays.KernelCall)):
+            return ""
+        reason = reason_to_stay(step.node, _KnownSizes(self._known or {}))
+        return f"; not fused: {reason}" if reason else ""
 
     def _description(self, step: Step) -> str:
         match step:
@@ -138,6 +147,24 @@ class _Text:
         if self._known is not None and sizes.symbols(size) <= self._known.keys():
             return f"{sizes.evaluate(size, self._known):,}"
         return str(size)
+
+
+@dataclass(frozen=True, slots=True)
+class _KnownSizes:
+    """Decisions at the sizes of a call."""
+
+    known: Mapping[str, int]
+
+    def are_equal(self, a: Size, b: Size) -> bool:
+        return self._value(sizes.subtract(a, b)) == 0
+
+    def is_less(self, a: Size, b: Size) -> bool:
+        difference = self._value(sizes.subtract(b, a))
+        return difference is not None and difference > 0
+
+    def _value(self, size: Size) -> int | None:
+        is_known = sizes.symbols(size) <= self.known.keys()
+        return sizes.evaluate(size, self.known) if is_known else None
 
 
 _MODES = {

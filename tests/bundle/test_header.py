@@ -227,6 +227,37 @@ def constants(dispatch: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield from ((f"{resource['name']}_{key}", str(value)) for key, value in place.items())
 
 
+def test_the_commands_of_a_kernel_are_those_of_its_plan(output: Output) -> None:
+    text = (output.folder / "kernels.h").read_text(encoding="utf-8")
+    steps = 0
+    for entry in output.manifest["entries"]:
+        for target, plans in entry["targets"].items():
+            for mode in ("primal", "backward"):
+                if mode not in plans:
+                    continue
+                listed = re.search(
+                    rf"^// {target}, {entry['name']}, {mode}:\n((?://   .*\n)+)", text, re.M
+                )
+                assert listed is not None
+                numbered = re.findall(r"^//   \d+\. (.*)$", listed[1], re.M)
+                for line, command in zip(numbered, plans[mode]["commands"], strict=True):
+                    if command["do"] == "run":
+                        assert f"dispatch {command['groups']} workgroups" in line
+                        words = zip(
+                            next(p for p in plans["programs"] if p["name"] == command["program"])[
+                                "parameters"
+                            ]["words"],
+                            command["words"],
+                            strict=True,
+                        )
+                        sizes = [(name, value) for name, value in words if isinstance(value, str)]
+                        assert all(f" {n} = {v}\n" in listed[1] for n, v in sizes if "$" not in v)
+                    else:
+                        assert line.startswith(f"{command['do']} {command['byte_count']} bytes")
+                    steps += 1
+    assert steps > 20
+
+
 def test_two_hosts_may_include_the_headers_of_two_builds(
     output: Output, graph_output: Output
 ) -> None:

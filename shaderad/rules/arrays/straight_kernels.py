@@ -38,19 +38,36 @@ class Decisions(Protocol):
 
 
 class _NotStraight(Exception):
-    """Raised for a kernel, or one call of it, that stays a call."""
+    """Raised for a kernel, or one call of it, that stays a call; the text is the reason."""
 
 
 def as_nodes(call: KernelCall, decisions: Decisions) -> tuple[Value, ...] | None:
     """The results of a call, computed by elementwise nodes; `None` for other kernels."""
-    straight = None if call.checks else _straight(call.kernel)
-    if straight is None or any(t.shape != call.dim for _, t in call.written):
-        return None
     try:
-        elements = _Elements(call, decisions, straight)
-        return tuple(elements.value(straight.outputs[name]) for name, _ in call.written)
+        return _nodes(call, decisions)
     except _NotStraight:
         return None
+
+
+def reason_to_stay(call: KernelCall, decisions: Decisions) -> str:
+    """The reason why a call is not computed by elementwise nodes; empty if it is."""
+    try:
+        _nodes(call, decisions)
+    except _NotStraight as reason:
+        return str(reason)
+    return ""
+
+
+def _nodes(call: KernelCall, decisions: Decisions) -> tuple[Value, ...]:
+    if call.checks:
+        raise _NotStraight(f"it is called with checks={call.checks!r}")
+    straight = _straight(call.kernel)
+    if isinstance(straight, str):
+        raise _NotStraight(straight)
+    if any(t.shape != call.dim for _, t in call.written):
+        raise _NotStraight("an array that it writes has another shape than the launch")
+    elements = _Elements(call, decisions, straight)
+    return tuple(elements.value(straight.outputs[name]) for name, _ in call.written)
 
 
 # -- the body of a kernel --------------------------------------------------------------------
@@ -66,8 +83,8 @@ class _Straight:
 
 
 @lru_cache(maxsize=256)
-def _straight(kernel: Kernel) -> _Straight | None:
-    """The expressions of `kernel`; `None` if it has branches, loops, or may report."""
+def _straight(kernel: Kernel) -> _Straight | str:
+    """The expressions of `kernel`; if it has branches, loops, or may report, the reason."""
     try:
         outputs = _Body(kernel).run()
         parts = _parts(outputs.values())
@@ -78,17 +95,30 @@ def _straight(kernel: Kernel) -> _Straight | None:
             if isinstance(e, nodes.Apply) and e.op in _DIVISIONS and is_integer(e.type)
         ]
         premises = premises_of(kernel, accesses, divisors)
-    except _NotStraight:
-        return None
-    return None if premises is None else _Straight(outputs, premises)
+    except _NotStraight as reason:
+        return str(reason)
+    return _MAY_REPORT if premises is None else _Straight(outputs, premises)
 
 
 _DIVISIONS = (ops.FLOOR_DIV, ops.MOD)
+_MAY_REPORT = "an index may be out of range, or a divisor 0"
 
 
 def _parts(expressions: Iterable[Expr]) -> list[Expr]:
     """Every part of `expressions` once."""
     return list({id(part): part for e in expressions for part in in_order(e)}.values())
+
+
+_ACTIONS: Mapping[type[Stmt], str] = {
+    nodes.If: "branches",
+    nodes.For: "loops",
+    nodes.While: "loops",
+    nodes.Store: "writes at a computed index, or a part of an element",
+    nodes.Assign: "assigns to a part of a variable",
+    nodes.Return: "returns early",
+    nodes.Assert: "asserts",
+    nodes.BackwardDiff: "takes a derivative",
+}
 
 
 class _Body:
@@ -104,17 +134,19 @@ class _Body:
     def run(self) -> dict[str, Expr]:
         """The value of each array that the kernel writes."""
         kernel = self._kernel
-        if kernel.is_built or not set(self._access.values()) <= {Access.IN, Access.OUT}:
-            raise _NotStraight
+        if kernel.is_built:
+            raise _NotStraight("it was built ahead of time")
+        if not set(self._access.values()) <= {Access.IN, Access.OUT}:
+            raise _NotStraight("it accumulates into an array")
         if any(b.is_pointed or is_pooled(b.type) for b in kernel.buffers):
-            raise _NotStraight
+            raise _NotStraight("it follows pointers")
         self._block(kernel.body, {})
         written = {name for name, access in self._access.items() if access is Access.OUT}
         if self._outputs.keys() != written:
-            raise _NotStraight
+            raise _NotStraight("it does not write each of its arrays")
         shared = {name: self._expressions.shared(e) for name, e in self._outputs.items()}
         if len(_parts(shared.values())) > _LARGEST:
-            raise _NotStraight
+            raise _NotStraight("it is too long")
         return shared
 
     def _block(self, body: Sequence[Stmt], names: dict[str, Expr]) -> Expr | None:
@@ -128,7 +160,8 @@ class _Body:
                 case nodes.Return() if position == len(body) - 1:
                     return None if s.value is None else self._value(s.value, names)
                 case _:
-                    raise _NotStraight
+                    action = _ACTIONS.get(type(s), "has a statement that is no expression")
+                    raise _NotStraight(f"line {s.span.line} {action}")
         return None
 
     def _value(self, e: Expr, names: Mapping[str, Expr]) -> Expr:
@@ -144,14 +177,16 @@ class _Body:
                 return names.get(e.name, e)
             case nodes.Load() if self._access[e.buffer] is Access.OUT:
                 if e.buffer not in self._outputs:
-                    raise _NotStraight
+                    raise _NotStraight(f"line {e.span.line} reads `{e.buffer}` before writing it")
                 return self._outputs[e.buffer]
             case nodes.Call():
                 return self._called(e)
-            case nodes.ForwardDiff() | nodes.PointerIndex() | nodes.PointerLength():
-                raise _NotStraight
+            case nodes.ForwardDiff():
+                raise _NotStraight(f"line {e.span.line} takes a derivative")
+            case nodes.PointerIndex() | nodes.PointerLength():
+                raise _NotStraight(f"line {e.span.line} follows a pointer")
             case nodes.Element() if not isinstance(e.index, nodes.Const):
-                raise _NotStraight
+                raise _NotStraight(f"line {e.span.line} selects a component by a computed index")
             case nodes.Field(value=nodes.Construct(type=Struct() as struct, parts=parts)):
                 return parts[[name for name, _ in struct.fields].index(e.name)]
             case _:
@@ -161,11 +196,11 @@ class _Body:
         """The value of a call, which is inlined."""
         f = e.function
         if f.backward is not None or f.forward is not None:
-            raise _NotStraight
+            raise _NotStraight(f"`{f.name}` has a custom derivative")
         names = dict(zip((p.name for p in f.parameters), e.args, strict=True))
         value = self._block(f.body, names)
         if value is None:
-            raise _NotStraight
+            raise _NotStraight(f"`{f.name}` returns nothing")
         return value
 
 
@@ -199,9 +234,9 @@ class _Elements:
             extent_by_name |= {f"{name}.{axis}": extent for axis, extent in enumerate(shape)}
         for premise in straight.premises:
             if not sizes.symbols(premise) <= extent_by_name.keys():
-                raise _NotStraight
+                raise _NotStraight(_MAY_REPORT)
             if not self._is_natural(sizes.substituted(premise, extent_by_name)):
-                raise _NotStraight
+                raise _NotStraight(_MAY_REPORT)
 
     def _is_natural(self, size: Size) -> bool:
         """True if a size is 0 or more in a launch with threads; recorded unless it always is."""
@@ -234,7 +269,7 @@ class _Elements:
             case nodes.Var() if e.name in self._operand:
                 return b.broadcast(self._operand[e.name], dim, ())
             case nodes.Var():
-                raise _NotStraight
+                raise _NotStraight(f"`{e.name}` may have no value")
             case nodes.Length():
                 extent = self._shape[e.buffer][e.axis]
                 return b.broadcast(arrays.SizeOf(operands=(), size=extent).result, dim, ())

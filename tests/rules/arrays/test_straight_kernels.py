@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -169,20 +170,58 @@ def halved(i: sad.Index, k: sad.In[int], n: int, out: sad.Out[int]):
     out[i] = k[i] // n
 
 
+@sad.kernel
+def branching(i: sad.Index, a: sad.In[float], out: sad.Out[float]):
+    if a[i] > 0.0:
+        out[i] = 2.0 * a[i]
+
+
+@sad.function
+def tripled(x: float) -> float:
+    return 3.0 * x
+
+
+@tripled.backward_derivative
+def tripled_bwd(x: sad.DifferentialPair[float], d_out: float):
+    x.d += 3.0 * d_out
+
+
+@sad.kernel
+def ruled(i: sad.Index, a: sad.In[float], out: sad.Out[float]):
+    out[i] = tripled(a[i])
+
+
+@sad.kernel
+def summed(i: sad.Index, a: sad.In[float], out: sad.Add[float]):
+    out[i] += a[i]
+
+
+def line_of(kernel: Any, part: str) -> int:
+    """The line of this file in which `kernel` has `part`."""
+    lines, first = inspect.getsourcelines(inspect.unwrap(kernel))
+    return next(first + k for k, line in enumerate(lines) if part in line)
+
+
 @pytest.mark.gpu
 def test_what_may_report_stays_a_kernel(device: sad.Device) -> None:
     a, k = sad.array(drawn(4)), sad.array(np.array([0, 3, 9, 1], np.int32))
-    calls = {
-        beyond: (lambda a, k: beyond(a, dim=a.shape[0])),
-        looped: (lambda a, k: looped(a, dim=a.shape[0])),
-        looked_up: (lambda a, k: looked_up(a, k, dim=a.shape[0])),
-        halved: (lambda a, k: halved(k, sad.sum(k), dim=a.shape[0])),
-    }
-    for kernel, call in calls.items():
-        graph = sad.graph(call)
-        assert f"kernel {kernel.name}" in graph.explain(a, k)
+    may_report = "an index may be out of range, or a divisor 0"
+    calls = [
+        (beyond, lambda a, k: beyond(a, dim=a.shape[0]), may_report),
+        (looped, lambda a, k: looped(a, dim=a.shape[0]), f"line {line_of(looped, 'for')} loops"),
+        (looked_up, lambda a, k: looked_up(a, k, dim=a.shape[0]), may_report),
+        (halved, lambda a, k: halved(k, sad.sum(k), dim=a.shape[0]), may_report),
+        (branching, lambda a, k: branching(a, dim=a.shape[0]),
+         f"line {line_of(branching, 'if')} branches"),
+        (ruled, lambda a, k: ruled(a, dim=a.shape[0]), "`tripled` has a custom derivative"),
+        (summed, lambda a, k: summed(a, dim=a.shape[0]), "it accumulates into an array"),
+    ]  # fmt: skip
+    for kernel, call, reason in calls:
+        text = sad.graph(call).explain(a, k)
+        (line,) = [line for line in text.splitlines() if f"kernel {kernel.name}" in line]
+        assert line.endswith(f"; not fused: {reason}")
     with pytest.raises(sad.BoundsError, match="`a` of length 4 in kernel `looked_up`"):
-        sad.graph(calls[looked_up])(a, k).numpy()
+        sad.graph(lambda a, k: looked_up(a, k, dim=a.shape[0]))(a, k).numpy()
 
 
 @pytest.mark.gpu
