@@ -128,8 +128,8 @@ def wrap(function: Callable[..., Any], **call: Any) -> JaxFunction:
         on the CPU or another device; arrays of structs are dicts of arrays.
 
     Raises:
-        DerivativeError: SR0453 for an array of floats in `call`, SR0466 for what cannot be called;
-            when called, SR0477 for an argument that is neither array nor number; when
+        DerivativeError: SR0453 for an array of floats in `call`, SR0466 if `function` is not
+            callable; when called, SR0477 for an argument that is neither array nor number; when
             differentiated, SR0478 for an array from which no derivative flows, SR0472 for forward
             mode through a `custom_vjp`.
 

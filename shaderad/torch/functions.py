@@ -94,9 +94,9 @@ def wrap(function: Callable[..., Any], **call: Any) -> WrappedFunction:
         another device; arrays of structs are dicts of tensors.
 
     Raises:
-        DerivativeError: SR0453 for an array of floats in `call`, SR0466 for what cannot be called;
-            when called, SR0477 for an argument that is neither tensor nor number; in the pass
-            backward, SR0478 for a tensor from which no derivative flows.
+        DerivativeError: SR0453 for an array of floats in `call`, SR0466 if `function` is not
+            callable; when called, SR0477 for an argument that is neither tensor nor number; in the
+            backward pass, SR0478 for a tensor from which no derivative flows.
 
     Differentiable in every tensor of floats, of the positional arguments, that requires grad.
     """
