@@ -1,7 +1,7 @@
 """shaderad: Python kernels, readable Slang with gradients, on wgpu and slangpy.
 
-Public is what the modules below list in `__all__`. The kernel language is imported at once, because
-kernels are decorated with it; devices, arrays and transforms when they are first used.
+The names in `__all__` of the modules below are public. The kernel language is imported at once,
+because kernels are decorated with it; devices, arrays and transforms on first use.
 """
 
 # ruff: noqa: F403
@@ -20,7 +20,7 @@ from shaderad.frontend.textures import FILTERS, Filters
 from shaderad.language.annotations import TYPES
 from shaderad.names import FORMS, INTRINSICS
 
-if TYPE_CHECKING:  # What `_LATER` imports.
+if TYPE_CHECKING:  # The names that `_LATER` imports.
     from shaderad import jax as jax
     from shaderad import optim as optim
     from shaderad import random as random
@@ -68,7 +68,7 @@ _LATER = {
     "shaderad.bundle": ("build",),
     "shaderad.bundle.read.loading": ("load",),
 }
-"""Modules by what they list in `__all__`: one name imports no other module."""
+"""The `__all__` of each module, so that using one name imports no other module."""
 _FUNCTIONS = "shaderad.functions.public"
 _NAMESPACES = ("jax", "optim", "random", "render", "torch")
 """Modules that are public names themselves."""
@@ -97,23 +97,23 @@ FILTERS.comes_from(_filters)
 
 @api_boundary
 def __getattr__(name: str) -> Any:
-    """Imports what is not needed to define kernels, at its first use."""
+    """Imports names that defining kernels does not need, on first use."""
     if name in _NAMESPACES:
         return import_module(f"shaderad.{name}")
     if name == "__all__":
         return __dir__()
     if name.startswith("_"):
         raise error("SR0229", name=name, remedy="")
-    known = (module for module, names in _LATER.items() if name in names)
-    module = next(known, None)
+    modules = (module for module, names in _LATER.items() if name in names)
+    module = next(modules, None)
     if module is None and name not in import_module(_FUNCTIONS).__all__:
         raise error("SR0229", name=name, remedy=remedy_for(name, __dir__()))
-    found = globals()[name] = getattr(import_module(module or _FUNCTIONS), name)
-    return found
+    public_object = globals()[name] = getattr(import_module(module or _FUNCTIONS), name)
+    return public_object
 
 
 def __dir__() -> list[str]:
-    # Not by `map`: names of builtins are those of `sad` here.
+    # Not `map`, because names of builtins mean those of `sad` here.
     listed = {name for module in _AT_ONCE for name in import_module(module).__all__}
     later = {name for names in _LATER.values() for name in names}
     functions = import_module(_FUNCTIONS).__all__

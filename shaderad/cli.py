@@ -1,6 +1,6 @@
 """The command line: `shaderad COMMAND` -> a call of the library, and its result as text.
 
-Parses arguments only; the modules it calls do the work.
+It only parses arguments; the modules that it calls do the work.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def main() -> None:
     except Error as failure:
         print(failure, file=sys.stderr)
         raise SystemExit(1) from None
-    except Exception as failure:  # Its traceback helps developers only.
+    except Exception as failure:  # A traceback would only help developers.
         print(_bug(failure), file=sys.stderr)
         raise SystemExit(1) from None
 
@@ -214,8 +214,8 @@ def build(
     """Build the kernels and graphs of a Python file, primal and backward, for other hosts.
 
     Writes to DIR: a folder for each target with the code and Slang text of each entry point, the
-    Slang library, manifest.json, which tells hosts how to bind and dispatch, and a header for C
-    and C++. The same input gives the same bytes.
+    Slang library, manifest.json, and a header for C and C++. The manifest tells hosts how to bind
+    and dispatch. The same input gives the same bytes.
 
     Everything for Vulkan, D3D12 and WebGPU:
 

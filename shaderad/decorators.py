@@ -1,8 +1,8 @@
 """``@sad.kernel``, ``@sad.function``, ``@sad.struct``: Python objects that kernels are made from.
 
 Invariants: decorating never parses, resolves or compiles, so definitions may be in any order. A
-struct class stays an ordinary Python class whose instances hold the fields. What runs is imported
-by the first call.
+struct class stays an ordinary Python class whose instances hold the fields. The first call imports
+the modules that run it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _DATACLASS_METHODS = frozenset({"__init__", "__repr__", "__eq__", "__hash__", "_
 
 @functools.cache
 def _kernel_caller() -> Callable[[KernelFunction, tuple[Any, ...], dict[str, Any]], object]:
-    """`call_kernel`, imported by the first call: an import statement costs each call a look-up."""
+    """`call_kernel`, imported once, because an import statement would cost every call a look-up."""
     from shaderad.functions.run_kernel import call_kernel
 
     return call_kernel
@@ -161,7 +161,7 @@ def struct(cls: Any) -> Any:
         LanguageError: SR0103 for anything but a class, SR0104 for base classes, and for members
             that kernels do not have.
     """
-    # Typed as `Any`, so that checkers keep the class, and take whatever its constructor is given.
+    # Typed as `Any`, so that checkers keep the class and accept any constructor arguments.
     if not isinstance(cls, type):
         raise error("SR0103", None, found=f"`{cls!r}`")
     locals_ = caller_locals(3)
@@ -201,8 +201,8 @@ def _method(
     return method
 
 
-def _refused(span: Span | None, cls: type, found: str, help_: str) -> Error:
-    return error("SR0104", span, name=cls.__name__, found=found, help=help_)
+def _refused(span: Span | None, cls: type, description: str, help_: str) -> Error:
+    return error("SR0104", span, name=cls.__name__, found=description, help=help_)
 
 
 def _span_of(function: object) -> Span | None:
@@ -210,7 +210,7 @@ def _span_of(function: object) -> Span | None:
 
 
 def _with_constructor(cls: C, info: StructInfo) -> C:
-    # dataclass would resolve annotations itself, in other namespaces than `resolve`.
+    # dataclass would resolve the annotations itself, in other namespaces than `resolve` does.
     cls.__annotations__ = dict.fromkeys(info.annotations, object)
     try:
         return cast("C", dataclasses.dataclass(eq=False)(cls))

@@ -1,12 +1,12 @@
 """Trials on every adapter of this machine -> what passed, failed, or was refused.
 
-`shaderad doctor --deep` runs the trials below: the results and gradients of each sort of dispatch,
-against NumPy. In a clone `scripts/run gpu` runs conformance cases, random programs, samples and
-benchmarks in the same way.
+`shaderad doctor --deep` runs the trials below, which compare results and gradients of each sort of
+dispatch with NumPy. In a clone, `scripts/run gpu` runs conformance cases, random programs, samples
+and benchmarks in the same way.
 
-Invariant: a device that hangs or ends its process costs one trial. Trials of an adapter run in a
-child process, which writes a line to a log when a trial begins and one when it ends; the parent
-ends a child that stays silent, and starts another one for the trials that are left.
+Invariant: a device that hangs or ends its process costs one trial. The trials of an adapter run in
+a child process, which logs a line at the beginning and at the end of each trial. The parent kills a
+child that stays silent, and starts another one for the remaining trials.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from shaderad.diagnostics import Error
 
 Status = Literal["passed", "failed", "refused", "left out"]
 REFUSALS = frozenset({"SR0501", "SR0507", "SR0606", "SR0607", "SR0608", "SR0711"})
-"""Codes by which a device, or a format of code, says that it lacks what a program needs."""
+"""Codes of errors that report a feature missing from a device or code format."""
 
 SILENT_SECONDS = 90.0
-"""The longest that a trial may take; the first of a process opens the device and the compiler."""
+"""Time limit of a trial; the first one in a process also opens the device and the compiler."""
 STARTS = 8
-"""Processes that are started for the trials of an adapter, at most."""
+"""Most processes started for the trials of one adapter."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The end of one trial."""
+    """The outcome of one trial."""
 
     name: str
     status: Status
@@ -53,7 +53,7 @@ class Outcome:
 
 
 class Lacking(Exception):
-    """Raised by a trial if the device or the machine lacks what it needs."""
+    """Raised by a trial that needs a feature which the device or machine lacks."""
 
 
 Trial = tuple[str, Callable[[], Mapping[str, Any] | None]]
@@ -64,7 +64,7 @@ Trial = tuple[str, Callable[[], Mapping[str, Any] | None]]
 
 
 def run_trials(trials: Iterable[Trial], log: Path, seconds: float) -> None:
-    """Runs those trials that the log does not have yet, for at most `seconds`."""
+    """Runs the trials that are not in the log yet, for at most `seconds`."""
     done = {line.get("begins", line.get("name")) for line in _lines(log)}
     end = time.monotonic() + seconds
     with log.open("a", encoding="utf-8") as file:
@@ -93,7 +93,7 @@ def _outcome(name: str, run: Callable[[], Mapping[str, Any] | None]) -> Outcome:
         detail = str(failure)
     except Lacking as failure:
         status, detail = "refused", str(failure)
-    except Exception as failure:  # Whatever a trial raises is its outcome.
+    except Exception as failure:  # Any exception of a trial is its outcome.
         status, detail = "failed", f"{type(failure).__name__}: {failure}"
     seconds = round(time.perf_counter() - start, 3)
     return Outcome(name, status, detail.strip(), seconds, facts or {})
@@ -118,7 +118,7 @@ def outcomes_of(
     environment: Mapping[str, str],
     silent_seconds: float = SILENT_SECONDS,
 ) -> list[Outcome]:
-    """Runs a command that calls `run_trials` with `log`, and again after a trial that ended it."""
+    """Runs a command that calls `run_trials` with `log`, and restarts it if a trial ends it."""
     for _ in range(STARTS):
         end = _followed(command, log, environment, silent_seconds)
         lines = _lines(log)
@@ -129,7 +129,7 @@ def outcomes_of(
         name = culprits[-1] if culprits else "start"
         with log.open("a", encoding="utf-8") as file:
             _write(file, asdict(Outcome(name, "failed", end)))
-        if not culprits:  # It would not start the next time either.
+        if not culprits:  # It would fail to start again.
             break
     else:
         with log.open("a", encoding="utf-8") as file:
@@ -141,7 +141,7 @@ def outcomes_of(
 def _followed(
     command: Sequence[str], log: Path, environment: Mapping[str, str], silent_seconds: float
 ) -> str:
-    """The fault that ended the process; empty if it came to its end."""
+    """The fault that ended the process; empty if it ran to completion."""
     with log.with_suffix(".txt").open("ab") as printed:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=printed, stderr=printed,
@@ -149,7 +149,7 @@ def _followed(
         )  # fmt: skip
         try:
             is_silent = _falls_silent(process, log, silent_seconds)
-        finally:  # An interrupt reaches this process alone.
+        finally:  # An interrupt reaches only this process, not the child.
             _kill(process)
     if is_silent:
         return f"gave no answer in {silent_seconds:.0f} s"
@@ -163,7 +163,7 @@ def _followed(
 
 
 def _falls_silent(process: subprocess.Popen[bytes], log: Path, silent_seconds: float) -> bool:
-    """Waits for the end of a process, or until its log has not grown for a while."""
+    """Waits until a process ends, or its log has not grown for `silent_seconds`."""
     size, last = -1, time.monotonic()
     while process.poll() is None:
         time.sleep(0.1)
@@ -175,7 +175,7 @@ def _falls_silent(process: subprocess.Popen[bytes], log: Path, silent_seconds: f
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Ends a process and those it started."""
+    """Kills a process and its children."""
     if process.poll() is not None:
         return
     if hasattr(os, "killpg"):
@@ -201,8 +201,8 @@ def add_weighted(
 
 
 def _agree(result: Any, expected: Any) -> None:
-    found, wanted = np.asarray(result, np.float64), np.asarray(expected, np.float64)
-    error = np.abs(found - wanted).max() / max(np.abs(wanted).max(), 1e-30)
+    computed, wanted = np.asarray(result, np.float64), np.asarray(expected, np.float64)
+    error = np.abs(computed - wanted).max() / max(np.abs(wanted).max(), 1e-30)
     if not error <= CLOSE:
         raise AssertionError(f"off by {error:.1e} of the largest element")
 

@@ -107,7 +107,7 @@ def examine() -> list[Finding]:
 
 def examine_deeply() -> list[Finding]:
     """Runs trials on every adapter, one finding each: see `shaderad/deep.py`."""
-    # Imported here: it is written as users write, and loads all of shaderad.
+    # Imported here because it uses the public API, which loads all of shaderad.
     from shaderad.deep import examine_adapters
 
     findings: list[Finding] = []
@@ -206,10 +206,10 @@ def _capability_text(capabilities: dict[str, Any], route: str) -> str:
 
 
 def _texture_text(capabilities: dict[str, Any]) -> str:
-    """The extents of textures, the formats that are missing, and those that nothing filters."""
-    known = set(capabilities["texture_formats"])
-    lacking = sorted(TEXTURE_FORMATS.keys() - known)
-    unfiltered = sorted(known - set(capabilities["filtered_formats"]))
+    """The limits of textures, the missing formats, and the formats that cannot be filtered."""
+    supported = set(capabilities["texture_formats"])
+    lacking = sorted(TEXTURE_FORMATS.keys() - supported)
+    unfiltered = sorted(supported - set(capabilities["filtered_formats"]))
     extent = capabilities["texture_extent_limits"][1]
     return "; ".join([
         f"textures of up to {extent} x {extent} texels",
@@ -219,7 +219,7 @@ def _texture_text(capabilities: dict[str, Any]) -> str:
 
 
 def _ask_child(runtime: str) -> dict[str, Any]:
-    """The answer of the child process that tries `runtime`, or how the process ended."""
+    """The output of the child process that tries `runtime`, or a description of how it ended."""
     command = (sys.executable, "-m", "shaderad.doctor", runtime)
     try:
         done = _run(command, PROBE_SECONDS)
@@ -280,7 +280,7 @@ def _compiler() -> Iterator[Finding]:
         yield Finding("compiler", "libslang", "none", detail, remedy)
         return
     try:
-        # Without the cache, which would hide a broken compiler.
+        # Without the cache, because a cache hit would hide a broken compiler.
         codes = [compile_program(DOUBLE, each, cache=Cache(None)) for each in FORMATS]
     except Error as failure:
         yield Finding("compiler", "libslang", "failed", f"{library}\n{failure.message}")

@@ -1,7 +1,7 @@
 """The primitives and forms of kernels as names of ``sad``, which Python may call, too.
 
-Invariant: what is callable in a kernel by a ``sad`` name is one of these objects, a type object,
-or a user function.
+Invariant: every ``sad`` name that a kernel can call is one of these objects, a type object, or a
+user function.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class CallableIntrinsic(Intrinsic):
 
     @api_boundary
     def __call__(self, *args: object, **keywords: object) -> object:
-        """On device arrays the operator on arrays; on numbers and NumPy arrays NumPy's function.
+        """Calls the operator on device arrays, and NumPy's function on numbers and NumPy arrays.
 
         `min`, `max`, `any` and `all` of one array reduce it, over ``axis=``.
         """
@@ -57,7 +57,7 @@ class CallableIntrinsic(Intrinsic):
         return self._of(args)
 
     def _of(self, args: tuple[object, ...]) -> object:
-        """The primitive of as many operands as it takes, by element."""
+        """Applies the primitive to as many operands as it takes, by element."""
         if any(map(is_device_array, args)):
             from shaderad.functions.kernel_names import intrinsic
 
@@ -65,12 +65,12 @@ class CallableIntrinsic(Intrinsic):
         try:
             return self.op.numpy(*(self._as_data(a) for a in args))
         except TypeError:
-            found = ", ".join(f"`{type(a).__name__}`" for a in args)
+            type_names = ", ".join(f"`{type(a).__name__}`" for a in args)
             wanted = "outside of kernels it takes numbers and NumPy arrays"
-            raise error("SR0312", None, name=self.op.name, found=found, help=wanted) from None
+            raise error("SR0312", None, name=self.op.name, found=type_names, help=wanted) from None
 
     def _as_data(self, value: object) -> object:
-        """The object converted by its ``__array__``; numbers and NumPy's own as they are."""
+        """The object converted by its ``__array__``; numbers and NumPy arrays stay as they are."""
         own = np.ndarray | np.generic | int | float
         if isinstance(cast("Any", value), own) or not hasattr(value, "__array__"):
             return value
@@ -83,7 +83,7 @@ class CallableIntrinsic(Intrinsic):
 
 
 class CallableForm(KernelForm):
-    # A form, which has a meaning outside of kernels only on arrays.
+    # Outside of kernels, forms are defined only on arrays.
 
     @property
     def __doc__(self) -> str:  # type: ignore[override]
@@ -101,7 +101,7 @@ class CallableForm(KernelForm):
 
 @dataclass(frozen=True, repr=False)
 class Synonym(CallableIntrinsic):
-    """``sad.maximum``: another name of a primitive, by which it never reduces an array."""
+    """``sad.maximum``: another name of a primitive, under which it never reduces an array."""
 
     name: str
 
@@ -139,7 +139,7 @@ def _bounded(
     min: object = None,  # noqa: A002 - as NumPy and JAX call the bounds
     max: object = None,  # noqa: A002
 ) -> tuple[ops.Op | None, tuple[object, ...]]:
-    """The primitive that keeps `x` within the bounds that are not `None`, and its operands."""
+    """The primitive that clamps `x` to the bounds that are not `None`, and its operands."""
     if min is None or max is None:
         bound = max if min is None else min
         return (None if bound is None else ops.MIN if min is None else ops.MAX), (x, bound)
@@ -147,7 +147,7 @@ def _bounded(
 
 
 def _is_axis(x: Any, axis: object) -> bool:
-    """True if ``max(x, axis)`` may mean an axis of an array, or an operand."""
+    """True if the second argument of ``max(x, axis)`` may be an axis rather than an operand."""
     if by_element.get() or isinstance(x, HostVector) or isinstance(axis, bool):
         return False
     has_axes = isinstance(x, list | tuple) or bool(getattr(x, "shape", ()))

@@ -1,7 +1,7 @@
 """Optimisers over arrays, structs and containers of them: from gradients to new parameters.
 
-Each step is elementwise arithmetic of a graph: by itself it is one submission, inside a graph of
-the user's part of that.
+Each step is elementwise arithmetic in a graph. It is one submission, or part of the graph of the
+user in which it is called.
 """
 
 from __future__ import annotations
@@ -216,13 +216,13 @@ def _adam(
 
 
 def _stepped(update: Callable[..., Array], params: Any, gradients: Any, *states: Any) -> Any:
-    """`params` with ``update(p, g, *states)`` for arrays with a gradient, in at least 32 bits."""
+    """`params`, with ``update(p, g, *states)`` in at least 32 bits for arrays with a gradient."""
 
-    def leaf(given: Any, g: Any, *states: Any) -> Array:
-        p = as_element(given)
+    def leaf(parameter: Any, g: Any, *states: Any) -> Array:
+        p = as_element(parameter)
         t = p.element
         if g is None or not is_differentiable(t):
-            return given
+            return parameter
         if isinstance(t, Struct):
             fields = {name: p[name] for name, _ in t.fields}
             for name in _float_fields(t):
@@ -239,10 +239,10 @@ def _stepped(update: Callable[..., Array], params: Any, gradients: Any, *states:
 def _renewed(
     update: Callable[[Array, Array], Array], params: Any, gradients: Any, states: Any
 ) -> Any:
-    """`states` with ``update(state, g)`` for arrays with a gradient."""
+    """`states`, with ``update(state, g)`` for arrays with a gradient."""
 
-    def leaf(given: Any, g: Any, state: Any) -> Any:
-        p = as_element(given)
+    def leaf(parameter: Any, g: Any, state: Any) -> Any:
+        p = as_element(parameter)
         t = p.element
         if g is None or not is_differentiable(t):
             return state
@@ -261,7 +261,7 @@ def _float_fields(t: Struct) -> list[str]:
 
 
 def _widened(t: Type) -> Type:
-    """The type with floats instead of halves, whose squares are soon 0."""
+    """The type with floats in place of halves, because squares of small halves underflow."""
     return with_scalar(t, FLOAT) if scalar_of(t) == HALF else t
 
 
@@ -270,15 +270,15 @@ def _cast(x: Array, t: Type) -> Array:
 
 
 def _like(x: Array, value: Any) -> Any:
-    """A number, or an array of shape () that holds one, in the type of floats of `x`."""
-    # A number in a graph takes the type of its other operand by itself.
+    """A number, or an array of shape () that holds one, in the float type of `x`."""
+    # A number in a graph already takes the type of the other operand.
     if not isinstance(value, Array) or DOUBLE not in (value.element, scalar_of(x.element)):
         return value
     return _cast(value, scalar_of(x.element) or FLOAT)
 
 
 def _rates_for(params: Any, *rates: Any) -> tuple[Any, ...]:
-    """Rates in double if a parameter is: as an argument of a graph, a number is a float."""
+    """Rates as doubles if a parameter holds doubles, because a graph takes numbers as floats."""
     if current_trace() is not None:
         return rates
     arrays = (p for p in trees.leaves(params) if isinstance(p, Array))
@@ -300,20 +300,24 @@ def _check_names(name: str, state: Any, wanted: Sequence[str]) -> None:
 
 
 def _check_shape(name: str, x: Any, p: Any) -> None:
-    """Raises where arithmetic would repeat `x`, or the parameter itself."""
+    """Raises if arithmetic would broadcast `x` or the parameter."""
     if not isinstance(x, TracedArray):
         raise error("SR0452", user_span(), name=name, found=trees.described(x), wanted="array")
-    found, wanted = x.extents, p.extents
-    if len(found) != len(wanted) or not repeats_to(found, wanted) or not repeats_to(wanted, found):
-        raise error("SR0334", user_span(), found=known_shape(found), wanted=known_shape(wanted))
+    extents, wanted = x.extents, p.extents
+    if (
+        len(extents) != len(wanted)
+        or not repeats_to(extents, wanted)
+        or not repeats_to(wanted, extents)
+    ):
+        raise error("SR0334", user_span(), found=known_shape(extents), wanted=known_shape(wanted))
 
 
 def _of_elements(name: str, x: Any, p: TracedArray) -> Any:
-    """`x` in the shape of a parameter; trailing axes as vectors where the parameter has vectors."""
+    """`x` in the shape of a parameter; trailing axes become vectors if the parameter has them."""
     is_of_scalars = isinstance(x, TracedArray) and x.element == scalar_of(p.element)
-    found = packed(x, p.element) if is_of_scalars else x
-    _check_shape(name, found, p)
-    return found
+    shaped = packed(x, p.element) if is_of_scalars else x
+    _check_shape(name, shaped, p)
+    return shaped
 
 
 def _checked(name: str, value: Any, low: float, high: float = math.inf) -> float:

@@ -1,9 +1,9 @@
 """Random numbers from keys: the same key gives the same words, on every device and runtime.
 
-A key is one ``uint2``, and a block cipher, Threefry2x32 with 20 rounds, turns the position of each
-element into its random words: nothing is carried from one draw to the next, so that draws may be
-made in any order, in graphs, loops and mapped functions. A key serves for one draw; `split` and
-`fold_in` make further keys of it, which are independent. Keys and words are those of `jax.random`.
+A key is one ``uint2``. A block cipher, Threefry2x32 with 20 rounds, turns the position of each
+element into its random words. Draws share no state, so they may be made in any order, in graphs,
+loops and mapped functions. Use a key for one draw; `split` and `fold_in` make further, independent
+keys from it. Keys and words are those of `jax.random`.
 
 Source: Salmon, Moraes, Dror, Shaw, *Parallel random numbers: as easy as 1, 2, 3*, SC 2011.
 """
@@ -53,7 +53,7 @@ __all__ = ["fold_in", "key", "normal", "permutation", "split", "uniform"]
 _PAIR = Vector(UINT, 2)
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = 0x1BD11BDA
-"""The third word of a key is this one, exclusive or the two others."""
+"""The third word of a key is the exclusive or of this and the two others."""
 
 
 # -- keys -------------------------------------------------------------------------------------
@@ -100,7 +100,7 @@ def split(key: Any, n: Any = 2) -> Array:
         Keys of this shape, which carry no derivative.
 
     Raises:
-        ShapeError: SR0330 for what is no key, SR0370 and SR0371 for another `n`, SR0802 for several
+        ShapeError: SR0330 for an invalid key, SR0370 and SR0371 for another `n`, SR0802 for several
             keys.
     """
     return _blocks(key, shape_of(n, "n"))
@@ -118,8 +118,8 @@ def fold_in(key: Any, data: Any) -> Array:
         A key for each, which carries no derivative.
 
     Raises:
-        ShapeError: SR0330 for what is no key and no int, SR0379, where the shapes do not broadcast,
-            SR0801 for a number out of range.
+        ShapeError: SR0330 for anything but keys and ints, SR0379, where the shapes do not
+            broadcast, SR0801 for a number out of range.
     """
     words = _words_of("data", data, 1)
     return _folded(key, data if words is None else words.reshape(()))
@@ -135,28 +135,28 @@ def _keys(x: Any) -> TracedArray:
     return conform(as_array(x), _PAIR, "key")
 
 
-def _words_of(name: str, given: Any, count: int) -> np.ndarray[Any, Any] | None:
-    """A number of the Python program in words of 32 bits, the highest first; else `None`.
+def _words_of(name: str, value: Any, count: int) -> np.ndarray[Any, Any] | None:
+    """A Python number as words of 32 bits, the highest first; `None` for anything else.
 
     Raises:
-        ShapeError: SR0801 for another number than a whole one of so many words.
+        ShapeError: SR0801 unless the number is whole and fits in `count` words.
     """
-    plain = as_number(given)
+    plain = as_number(value)
     if plain is None:
         return None
     number = size_or_none(plain)
     if not isinstance(number, int) or not 0 <= number < 2 ** (32 * count):
-        raise error("SR0801", name=name, found=repr(given), bits=32 * count)
+        raise error("SR0801", name=name, found=repr(value), bits=32 * count)
     words = [number >> 32 * k & 0xFFFFFFFF for k in reversed(range(count))]
     return np.array(words, np.uint32)
 
 
 def _ints(x: Any, name: str) -> TracedArray:
-    """Ints as words."""
-    found = as_array(x)
-    if found.element not in (INT, UINT):
-        raise error("SR0330", user_span(), name=name, found=found.element, wanted=INT)
-    return cast_to(found, UINT)
+    """Integers as words of 32 bits."""
+    integers = as_array(x)
+    if integers.element not in (INT, UINT):
+        raise error("SR0330", user_span(), name=name, found=integers.element, wanted=INT)
+    return cast_to(integers, UINT)
 
 
 # -- draws ------------------------------------------------------------------------------------
@@ -179,8 +179,8 @@ def uniform(
         high: Likewise; ``high - low`` is finite.
 
     Raises:
-        ShapeError: SR0326 for another `dtype`, SR0330 for what is no key, and limits of another
-            type, SR0358 for what is no element type, SR0370 and SR0371 for what is no extent,
+        ShapeError: SR0326 for another `dtype`, SR0330 for an invalid key, and limits of another
+            type, SR0358 for an invalid element type, SR0370 and SR0371 for an invalid extent,
             SR0379, where limits do not broadcast to `shape`, SR0802 for several keys.
 
     Differentiable in `low` and `high`, with factors 1 - u and u.
@@ -209,8 +209,8 @@ def normal(key: Any, shape: Any = (), dtype: Any = float) -> Array:
         do, in their last bits.
 
     Raises:
-        ShapeError: SR0326 for another `dtype`, SR0330 for what is no key, SR0358 for what is no
-            element type, SR0370 and SR0371 for what is no extent, SR0802 for several keys.
+        ShapeError: SR0326 for another `dtype`, SR0330 for an invalid key, SR0358 for an invalid
+            element type, SR0370 and SR0371 for an invalid extent, SR0802 for several keys.
 
     Source: Box, Muller, *A note on the generation of random normal deviates*, Annals of
     Mathematical Statistics 29 (1958).
@@ -223,7 +223,7 @@ def normal(key: Any, shape: Any = (), dtype: Any = float) -> Array:
         u, v = _long_unit(blocks), _long_unit(_blocks(key, extents, stream=1))
     else:
         u, v = (_unit(selected(blocks, part)) for part in "xy")
-    # A logarithm of 1 that is rounded may be above 0.
+    # The rounded logarithm of 1 may be above 0.
     square = primitive(ops.MAX, -2.0 * primitive(ops.LOG, u), 0.0)
     return primitive(ops.SQRT, square) * primitive(ops.COS, 2.0 * math.pi * v)
 
@@ -241,7 +241,7 @@ def permutation(key: Any, x: Any, axis: int = 0) -> Array:
         axis: The axis of an array along which its elements are put in another order.
 
     Raises:
-        ShapeError: SR0323 for an axis, SR0330 for what is no key, SR0371 for a negative number,
+        ShapeError: SR0323 for an axis, SR0330 for an invalid key, SR0371 for a negative number,
             SR0802 for several keys.
 
     Differentiable in an array: a cotangent goes back to where its element came from.
@@ -256,30 +256,30 @@ def permutation(key: Any, x: Any, axis: int = 0) -> Array:
 
 
 def _floats(name: str, dtype: Any) -> Scalar:
-    found = element_type(dtype)
-    if not isinstance(found, Scalar) or found.kind not in FLOAT_KINDS:
+    scalar = element_type(dtype)
+    if not isinstance(scalar, Scalar) or scalar.kind not in FLOAT_KINDS:
         raise error("SR0326", user_span(), name=name, takes="`float`, `half` or `double`",
-                    element=found)  # fmt: skip
-    return found
+                    element=scalar)  # fmt: skip
+    return scalar
 
 
 def _limit(x: Any, scalar: Scalar, shape: Shape, name: str) -> TracedArray:
-    """A limit in the type of the numbers, for each of them."""
-    found = conform(x, scalar, name)
-    if not repeats_to(found.extents, shape):
-        raise error("SR0379", user_span(), left=known_shape(found.extents),
+    """A limit in the type of the numbers, broadcast to their shape."""
+    limit = conform(x, scalar, name)
+    if not repeats_to(limit.extents, shape):
+        raise error("SR0379", user_span(), left=known_shape(limit.extents),
                     right=known_shape(shape))  # fmt: skip
-    return made(spread(found, found.batch, shape), found.batch)
+    return made(spread(limit, limit.batch, shape), limit.batch)
 
 
 def _drawn(key: Any, shape: Shape) -> TracedArray:
-    """A word for each position of a shape."""
+    """One random word for each position of a shape."""
     blocks = _blocks(key, shape)
     return traced(selected(blocks, "x") ^ selected(blocks, "y"))
 
 
 def _fraction(blocks: TracedArray, t: Scalar) -> Array:
-    """Numbers from 0 to below 1, each as probable as the others: as many bits as `t` has."""
+    """Equally probable numbers from 0 to below 1, with as many bits as the fraction of `t`."""
     x, y = selected(blocks, "x"), selected(blocks, "y")
     if t == DOUBLE:
         return cast_to(x, DOUBLE) * 2.0**-32 + cast_to(y >> 12, DOUBLE) * 2.0**-52
@@ -289,12 +289,12 @@ def _fraction(blocks: TracedArray, t: Scalar) -> Array:
 
 
 def _unit(word: TracedArray) -> Array:
-    """A number above 0 and at most 1, rounded from 2**32 that are equally probable."""
+    """A number above 0 and at most 1, rounded from 2**32 equally probable ones."""
     return (cast_to(word, FLOAT) + 0.5) * 2.0**-32
 
 
 def _long_unit(blocks: TracedArray) -> Array:
-    """Likewise, from 2**64."""
+    """Like `_unit`, but a double rounded from 2**64 equally probable numbers."""
     x, y = (cast_to(selected(blocks, part), DOUBLE) for part in "xy")
     return (x + (y + 0.5) * 2.0**-32) * 2.0**-32
 
@@ -306,13 +306,13 @@ def _blocks(key: Any, shape: Shape, stream: int = 0) -> TracedArray:
     """Two random words for each position of a shape.
 
     Raises:
-        ShapeError: SR0330 for what is no key, SR0802 for several.
+        ShapeError: SR0330 for an invalid key, SR0802 for several.
     """
-    one = _keys(key)
-    if one.extents:
-        raise error("SR0802", user_span(), shape=known_shape(one.extents))
+    words = _keys(key)
+    if words.extents:
+        raise error("SR0802", user_span(), shape=known_shape(words.extents))
     positions = b.reshape(b.iota((sizes.product(shape),), 0), shape)
-    return elementwise(_cipher, one, _pairs(stream, cast_to(made(positions, ()), UINT)))
+    return elementwise(_cipher, words, _pairs(stream, cast_to(made(positions, ()), UINT)))
 
 
 def _pairs(high: int, low: TracedArray) -> TracedArray:
@@ -325,7 +325,7 @@ def _pairs(high: int, low: TracedArray) -> TracedArray:
 
 
 def _cipher(span: Span, of: Sequence[Operand]) -> Expr:
-    """The blocks of keys and counters."""
+    """The cipher block of each key and counter."""
     args = tuple(conversions.expr(x, span) for x in of)
     return nodes.Call(type=_PAIR, function=threefry2x32(), args=args, span=span)
 
@@ -334,8 +334,8 @@ def _cipher(span: Span, of: Sequence[Operand]) -> Expr:
 def threefry2x32() -> nodes.Function:
     """The cipher as a function of kernels: the block of a key and a counter.
 
-    A round adds the second word to the first, and sets it to itself, rotated, exclusive or the
-    first; words of the key are added before the first round and after each fourth.
+    A round adds the second word to the first, rotates the second, and combines it with the first by
+    exclusive or. Words of the key are added before the first round and after each fourth.
     """
     key, counter = (c.variable(name, _PAIR) for name in ("key", "counter"))
     x, y, third = (c.variable(name, UINT) for name in ("x", "y", "third"))

@@ -25,7 +25,7 @@ from shaderad.runtime.textures import SamplerSettings
 
 
 def bind_array(value: Any, t: types.BufferType, name: str, device: Device) -> Array:
-    """The device array that is bound to parameter `name` for the argument `value`.
+    """The device array to bind to parameter `name` for the argument `value`.
 
     Raises:
         ShapeError: SR0352 to SR0356 and SR0367 for the element type, SR0368 for the rank.
@@ -52,14 +52,14 @@ def bound_texture(value: Any, t: types.TextureType, name: str) -> Texture:
     """The argument for a texture.
 
     Raises:
-        ShapeError: SR0819 for anything else, or another dimension or number of channels.
+        ShapeError: SR0819 if it is no texture, or has another dimension or number of channels.
     """
-    found = _described(value)
+    description = _described(value)
     if isinstance(value, Texture):
-        found = f"a {value.dimension} texture of `{value.texels.element}`"
+        description = f"a {value.dimension} texture of `{value.texels.element}`"
         if value.dimension == t.dimension.value.lower() and value.texels.element == t.element:
             return value
-    raise error("SR0819", name=name, type=t, found=found, make="sad.texture(image)")
+    raise error("SR0819", name=name, type=t, found=description, make="sad.texture(image)")
 
 
 def bound_sampler(value: Any, name: str) -> SamplerSettings:
@@ -78,7 +78,7 @@ def as_element(array: Array, element: types.Type, name: str) -> Array:
     """A view of `array` with elements of another type: ``(n, 3)`` floats as float3.
 
     Raises:
-        ShapeError: SR0367, where the bytes of the two types differ in meaning.
+        ShapeError: SR0367 if the bytes of the two types differ in meaning.
     """
     if array.element is element or array.element == element:
         return array
@@ -94,12 +94,12 @@ def as_element(array: Array, element: types.Type, name: str) -> Array:
     raise error("SR0367", name=name, found=array.element, shape=array.shape, type=element)
 
 
-def is_same_struct(found: types.Type, wanted: types.Type) -> bool:
-    """True if two structs differ in their class only, not in their fields."""
+def is_same_struct(held: types.Type, wanted: types.Type) -> bool:
+    """True if two structs have the same fields, even if their classes differ."""
     return (
-        isinstance(found, types.Struct)
+        isinstance(held, types.Struct)
         and isinstance(wanted, types.Struct)
-        and buffers.host_dtype(found) == buffers.host_dtype(wanted)
+        and buffers.host_dtype(held) == buffers.host_dtype(wanted)
     )
 
 
@@ -120,10 +120,10 @@ def bind_uniform(value: Any, t: types.Type, name: str, device: Device) -> bytes 
 
 
 def composed(value: Any, t: types.Type, name: str) -> Any:
-    """`value`, as one array where it is a vector, matrix or struct of arrays that a trace follows.
+    """`value`, composed into one array if it is a vector, matrix or struct of traced arrays.
 
     Raises:
-        ShapeError: SR0330, where its parts make no `t`.
+        ShapeError: SR0330 if its parts do not form a `t`.
     """
     if isinstance(value, Array) or trees.children(value) is None:
         return value
@@ -152,7 +152,7 @@ def at_path(values: Mapping[str, Any], path: tuple[str, ...]) -> Any:
 
 
 def check_struct(value: Any, t: types.Struct, name: str) -> None:
-    """Raises SR0355 where `value`, or a struct in it, is of a class with other fields than `t`."""
+    """Raises SR0355 if the class of `value`, or of a struct in it, has other fields than `t`."""
     check_fields(value, t, name)
     fields = struct_fields(value) or {}
     for field, part in t.fields:

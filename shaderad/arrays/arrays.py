@@ -37,9 +37,9 @@ __all__ = ["Array", "array", "from_dlpack"]
 Shape = tuple[int, ...]
 
 noted: ContextVar[list[Array] | None] = ContextVar("shaderad_noted_arrays", default=None)
-"""Where arrays are noted that `array` makes: they are constants of a function that is traced."""
+"""The list to which `array` appends new arrays, as constants of the function being traced."""
 looked_at: ContextVar[list[Array] | None] = ContextVar("shaderad_arrays_looked_at", default=None)
-"""Where arrays are noted whose content the host reads: a function that is traced depends on it."""
+"""The list of arrays read on the host, on whose content the function being traced depends."""
 
 
 @api_class
@@ -68,7 +68,7 @@ class Array(ArrayOperators):
         offset: int = 0,
         pending: Callable[[], None] | None = None,
     ) -> None:
-        # pending: fills in an array that has no buffer yet, when its content is first read.
+        # pending: computes an array that has no buffer yet, when its content is first read.
         self.device = device
         self.element = element
         self._shape = shape
@@ -133,7 +133,7 @@ class Array(ArrayOperators):
         return self._offset
 
     def aligned(self) -> tuple[DeviceBuffer, int]:
-        """Its buffer and offset as programs read it, or those of a new copy that is aligned."""
+        """Its buffer and offset, aligned for programs; those of a copy if necessary."""
         if self._pending is not None:
             self.settle()
         buffer, offset = self._buffer or self.buffer, self._offset
@@ -145,8 +145,10 @@ class Array(ArrayOperators):
         return copy, 0
 
     def settle(self) -> None:
-        """Computes the content, if that is pending."""
-        pending = self._pending  # read once: another thread may fill the array in meanwhile
+        """Computes the content if it is pending."""
+        pending = (
+            self._pending
+        )  # Read once, because another thread may fill in the array meanwhile.
         if pending is not None:
             pending()
 
@@ -156,7 +158,7 @@ class Array(ArrayOperators):
 
     @property
     def is_pending(self) -> bool:
-        """True while the content is not computed: the first read will do that."""
+        """True until the content is computed, which the first read does."""
         return self._pending is not None
 
     @property
@@ -263,7 +265,7 @@ class Array(ArrayOperators):
             raise error("SR0384", what=f"handed over where it holds structs: `{self.element}`",
                         help="hand over its fields, `x.field`")  # fmt: skip
         content = self.numpy()
-        # NumPy refuses what it was not made for, a device or a stream, with a `BufferError`.
+        # As in NumPy, an unsupported device or stream raises a `BufferError`.
         return content.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device)
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -332,7 +334,7 @@ class Array(ArrayOperators):
     def __getattr__(self, name: str) -> Array:
         """``x.y``, ``x.xz``, ``x.field``: a component, components or a field of every element."""
         if name.startswith("_"):
-            raise AttributeError(name)  # Protocols of other libraries that arrays do not have.
+            raise AttributeError(name)  # Arrays lack these protocols of other libraries.
         return SYNTAX.functions.attribute(self, name)
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -345,12 +347,12 @@ class Array(ArrayOperators):
         return (self[k] for k in range(len(self)))
 
     def noted_as(self, vector: types.Type | None) -> Self:
-        """Itself, noted as made from a host vector or matrix such as ``float2(1, 2)``."""
+        """Marks the array as made from a host vector or matrix, and returns it."""
         self.given_vector = vector
         return self
 
     def viewed(self, element: types.Type, shape: Shape, skipped: int = 0) -> Array:
-        """The bytes after the first `skipped` as another array; no trace records it."""
+        """The bytes after the first `skipped`, as another array that no trace records."""
         if self._pending is None:
             return Array(self.device, element, shape, self._buffer, self._offset + skipped)
 
@@ -362,8 +364,8 @@ class Array(ArrayOperators):
 
 
 def on_host(device: Device, arrays: Sequence[Array]) -> list[np.ndarray[Any, Any]]:
-    """The content of arrays of one device as `Array.numpy` gives it, in one round trip."""
-    # Halves may start in the middle of a word; devices read whole ones.
+    """The content of several arrays of one device, as from `Array.numpy`, in one round trip."""
+    # Halves may start in the middle of a word, but devices read whole words.
     skipped = [array.offset % buffers.WORD_BYTES if array.size else 0 for array in arrays]
     requests = [
         (array.buffer, array.offset - skip, capabilities.padded(skip + array.byte_count))
@@ -378,12 +380,12 @@ def on_host(device: Device, arrays: Sequence[Array]) -> list[np.ndarray[Any, Any
 
 
 def is_host_array(x: Any) -> bool:
-    """True for arrays of NumPy and of other libraries, on whatever device these have them."""
+    """True for arrays of NumPy and of other libraries, on any device."""
     return not isinstance(x, Array) and (isinstance(x, np.ndarray) or is_foreign_array(x))
 
 
 def vector_of(value: Any) -> types.Type | None:
-    """The type of a host vector or matrix, or of the one that an array was made from."""
+    """The type of a host vector or matrix, or of the one from which an array was made."""
     if isinstance(value, HostVector):
         return value.element
     return value.given_vector if isinstance(value, Array) else None
@@ -433,9 +435,9 @@ def from_dlpack(x: Any, device: Device | None = None) -> Array:
 
 
 def array_called(name: str, data: Any, dtype: Any = None, device: Device | None = None) -> Array:
-    """`array`, whose messages call the data `name`."""
+    """Like `array`, but messages call the data `name`."""
     if is_pointer_structs(data):
-        # Pointers are resolved when a kernel reads the structs. The type is what users see.
+        # Pointers are resolved when a kernel reads the structs; users see only the type.
         return cast("Array", StructArray(data))
     if isinstance(data, Array):
         same_type = dtype is None or element_type(dtype) == data.element

@@ -37,7 +37,7 @@ def element_type(dtype: Any) -> types.Type:
     """The IR type that `dtype` stands for.
 
     Raises:
-        ShapeError: SR0358, where it stands for none.
+        ShapeError: SR0358 if it stands for none.
     """
     if isinstance(dtype, types.Type):
         return dtype

@@ -43,7 +43,7 @@ def _binary(op: str) -> tuple[_Binary, _Binary]:
 
 
 def _or_numpys(function: Callable[P, R]) -> Callable[P, R]:
-    """`function`; NumPy's if NumPy calls it: ``np.sum(x)`` is ``x.sum(axis=None, out=None)``."""
+    """`function`, or NumPy's if NumPy calls it: ``np.sum(x)`` is ``x.sum(axis=None, out=None)``."""
 
     @functools.wraps(function)
     def called(*args: P.args, **keywords: P.kwargs) -> R:
@@ -57,10 +57,10 @@ def _or_numpys(function: Callable[P, R]) -> Callable[P, R]:
 
 
 class unless_field(Generic[P, R]):
-    """A method of arrays, which gives way to a field of the same name: ``box.min`` is the field."""
+    """A method of arrays that a field of the same name hides: ``box.min`` is the field."""
 
     def __init__(self, function: Callable[P, R]) -> None:
-        function.__qualname__ = f"Array.{function.__name__}"  # as messages name it
+        function.__qualname__ = f"Array.{function.__name__}"  # the name in messages
         self._function = api_boundary(_or_numpys(function))
         self.__doc__ = function.__doc__
 
@@ -84,7 +84,7 @@ class unless_field(Generic[P, R]):
 
 
 class property_unless_field(unless_field[P, R]):
-    """Likewise, a property."""
+    """A property that a field of the same name hides."""
 
     def _bound(self, array: Any) -> Any:
         function: Callable[..., Any] = self._function
@@ -93,7 +93,7 @@ class property_unless_field(unless_field[P, R]):
 
 @api_class
 class ArrayOperators:
-    """The elementwise operators, the matrix product, and methods that NumPy's arrays have."""
+    """The elementwise operators, the matrix product, and methods with the names of NumPy's."""
 
     __slots__ = ()
 

@@ -1,6 +1,6 @@
 """Arrays in notebooks: a picture, or a table of values at the ends of the first axes.
 
-Invariant: only what is shown is read, so that a large array is as quick as a small one.
+Invariant: only the displayed elements are read, so a large array is as quick as a small one.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from shaderad.diagnostics.notebook import preformatted, table
 from shaderad.ir import types
 
 END = 4
-"""Elements that are shown at each end of an axis."""
+"""Number of elements that are shown at each end of an axis."""
 PICTURE_SIDES = range(4, 2049)
-"""Extents of arrays of colours that are pictures: smaller ones are tables, larger ones too much."""
+"""Side lengths shown as a picture: smaller arrays become tables, larger ones would take long."""
 READ_LIMIT = 1 << 20
-"""Elements that are read for a table."""
+"""Most elements that are read for a table."""
 _SMALL = 192
-"""Pixels a side up to which a picture is enlarged."""
+"""Most pixels per side of a picture that is shown enlarged."""
 
 Values = np.ndarray[Any, np.dtype[Any]]
 
 
 class Readable(Protocol):
-    """The members of `Array` by which it is shown."""
+    """The members of `Array` that are needed to show it."""
 
     device: Device
     element: types.Type
@@ -44,9 +44,11 @@ class Readable(Protocol):
 
 
 def array_html(array: Readable) -> str:
-    """The line of the array, and its content where it is of a size to be read."""
-    known = array.device.capabilities
-    title = f"{array.element}, shape {array.shape}, on {known.runtime} ({known.adapter})"
+    """A title line, and the content if its size is suitable."""
+    capabilities = array.device.capabilities
+    title = (
+        f"{array.element}, shape {array.shape}, on {capabilities.runtime} ({capabilities.adapter})"
+    )
     if is_picture(array):
         return f"<div>{escape(title)}</div>{_image(array.numpy())}"
     head, tail = _ends(array)
@@ -63,14 +65,14 @@ def is_picture(array: Readable) -> bool:
 
 
 def _ends(array: Readable) -> tuple[Readable, Readable | None]:
-    """The first elements and the last; the whole array where it is short."""
+    """The first and the last elements; the whole array if it is short."""
     if not array.shape or array.shape[0] <= 2 * END:
         return array, None
     return array[:END], array[-END:]
 
 
 def _values(title: str, head: Values, tail: Values | None) -> str:
-    """A row for each position of the first axis, a column for each of the next or each field."""
+    """One row per position of the first axis, one column per position of the second or field."""
     if head.ndim > 2:
         text = np.array2string(head, threshold=2 * END, precision=6)
         return f"<div>{escape(title)}</div>{preformatted(text if tail is None else text + ' ...')}"
@@ -92,7 +94,7 @@ def _cells(row: Any) -> list[str]:
 
 
 def _image(pixels: Values) -> str:
-    """Colours from 0 to 1 as they are, without a curve; rows from top to bottom."""
+    """Colours from 0 to 1 without a transfer curve; rows from top to bottom."""
     height, width, _ = pixels.shape
     data = base64.b64encode(png(pixels)).decode("ascii")
     scale = max(1, _SMALL // max(height, width))
@@ -103,7 +105,7 @@ def _image(pixels: Values) -> str:
 
 
 def png(pixels: Values) -> bytes:
-    """Three or four channels of floats as a PNG of 8 bits each; what is no number is 0."""
+    """Three or four channels of floats as a PNG with 8 bits per channel; NaN becomes 0."""
     height, width, channels = pixels.shape
     finite = np.nan_to_num(pixels.astype(np.float32), nan=0.0)
     levels = np.rint(np.clip(finite, 0.0, 1.0) * 255.0).astype(np.uint8)

@@ -1,8 +1,8 @@
-"""Array functions as arrays and sizes ask for them.
+"""Python's syntax on arrays and sizes -> array functions.
 
-Array functions are made of arrays and stand higher. Declared here is what Python's syntax on arrays
-needs; the package says where it comes from (`shaderad/__init__.py`). Invariant: nothing here knows
-`Array`, so that what is below arrays may ask, too.
+Array functions use arrays and stand in a higher room. This file declares the functions that the
+syntax needs, and `shaderad/__init__.py` supplies them. Invariant: nothing here depends on `Array`,
+so rooms below arrays can use it, too.
 """
 
 from __future__ import annotations

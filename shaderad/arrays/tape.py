@@ -1,8 +1,8 @@
 """The tape of a transformed function: its operations on arrays, in order.
 
-A trace follows array objects, not wrappers: an array made from a traced one carries the trace, and
-each step says how cotangents of its results become cotangents of its operands, and tangents of
-operands tangents of results. Invariant: steps stand in the order in which they ran, so one walk
+A trace follows array objects, not wrappers: an array made from a traced one carries the trace. Each
+step maps cotangents of its results to cotangents of its operands, and tangents of its operands to
+tangents of its results. Invariant: steps are stored in the order in which they ran, so one walk
 backward is the vjp and one walk forward the jvp.
 """
 
@@ -27,17 +27,17 @@ R = TypeVar("R")
 
 
 class When(Enum):
-    """When the results of a function are computed that is differentiated."""
+    """The time at which the results of a differentiated function are computed."""
 
     NOW = "now"
     BEFORE_PULLBACK = "before pullback"
-    """Like `NOW`; gradients will be asked for next."""
+    """Like `NOW`, but gradients will be requested next."""
     WITH_GRADIENTS = "with gradients"
-    """By the same dispatches where that can be; the caller settles what is left."""
+    """In the backward dispatches where possible; the caller computes the rest."""
     IF_NEEDED = "if needed"
-    """Only what gradients are made of, or what somebody looks at."""
+    """Only values that gradients need or that are read."""
     NEVER = "never"
-    """Not even what prints or checks values: shapes are asked for."""
+    """Never, not even to print or check values: only shapes are needed."""
 
 
 class Step(Protocol):
@@ -49,11 +49,11 @@ class Step(Protocol):
     def results(self) -> list[Array]: ...
     @property
     def kernels(self) -> Sequence[Kernel]:
-        """The kernels that ran in it."""
+        """The kernels that the step ran."""
         ...
 
     def pull(self, cotangents: Values, wanted: set[int]) -> None:
-        """Adds what the cotangents of `results` say to those of the operands in `wanted`."""
+        """Pulls back the cotangents of `results`; adds to those of the operands in `wanted`."""
         ...
 
     def push(self, tangents: Values) -> None:
@@ -62,12 +62,12 @@ class Step(Protocol):
 
 
 class Values:
-    """A cotangent or tangent for each array that has one; those of one array are summed."""
+    """The cotangents or tangents of arrays; several for one array are summed."""
 
     def __init__(
         self, in_form_of: Callable[[Array, Array], Array], summed: Callable[[Array, Array], Array]
     ) -> None:
-        # in_form_of: a value in the form of an array; summed: the sum of two of one form.
+        # in_form_of: converts a value to the form of an array; summed: adds two values of one form.
         self._in_form_of = in_form_of
         self._summed = summed
         self._by_array: dict[int, Array] = {}
@@ -76,10 +76,10 @@ class Values:
         return self._by_array.get(id(array))
 
     def add(self, array: Array, value: Array) -> None:
-        """Adds `value`, in the form of `array`, to what `array` has."""
+        """Adds `value`, in the form of `array`, to the value of `array`."""
         value = self._in_form_of(value, array)
-        known = self._by_array.get(id(array))
-        self._by_array[id(array)] = value if known is None else self._summed(known, value)
+        previous = self._by_array.get(id(array))
+        self._by_array[id(array)] = value if previous is None else self._summed(previous, value)
 
 
 @dataclass(eq=False)
@@ -87,19 +87,19 @@ class Trace:
     """The steps of one transformed function."""
 
     when: When = When.NOW
-    """When launches run; all do where someone looks at their results."""
+    """When launches run; any launch runs if its results are read."""
     is_open: bool = True
     steps: list[Step] = field(default_factory=list[Step])
     _members: list[Any] = field(default_factory=list[Any])
     """The traced arrays."""
 
     def follow(self, array: Array) -> None:
-        """Makes `array` a traced one."""
+        """Makes this trace follow `array`."""
         array.trace = self
         self._members.append(array)
 
     def record(self, step: Step) -> None:
-        """Appends a step and follows those of its results that carry a derivative."""
+        """Appends a step and follows its results that carry a derivative."""
         self.steps.append(step)
         for result in step.results:
             if types.is_differentiable(result.element):
@@ -113,38 +113,38 @@ class Trace:
         self._members.clear()
 
     def pull(self, cotangents: Values, wanted: Iterable[Array]) -> None:
-        """Walks backward from the cotangents given; `wanted` are the arrays asked for."""
+        """Walks backward from `cotangents` to the arrays in `wanted`."""
         needed = self._depending_on(wanted)
         for step in reversed(self.steps):
             if any(cotangents.of(result) is not None for result in step.results):
                 step.pull(cotangents, needed)
 
     def push(self, tangents: Values) -> None:
-        """Walks forward from the tangents given."""
+        """Walks forward from `tangents`."""
         for step in self.steps:
             if any(tangents.of(operand) is not None for operand in step.operands):
                 step.push(tangents)
 
     def _depending_on(self, wanted: Iterable[Array]) -> set[int]:
         """Identities of `wanted` and of everything computed from them."""
-        found = {id(array) for array in wanted}
+        dependent_ids = {id(array) for array in wanted}
         for step in self.steps:
-            if any(id(operand) in found for operand in step.operands):
-                found |= {id(result) for result in step.results}
-        return found
+            if any(id(operand) in dependent_ids for operand in step.operands):
+                dependent_ids |= {id(result) for result in step.results}
+        return dependent_ids
 
 
 _open: ContextVar[bool] = ContextVar("shaderad_open_tape", default=False)
 
 
 def is_taped() -> bool:
-    """True if a function runs whose trace is being recorded."""
+    """True while a function runs whose steps are recorded."""
     return _open.get()
 
 
 def taped(function: Callable[P, R], *args: P.args, **keywords: P.kwargs) -> R:
-    """Calls `function`, in which `is_taped` holds."""
-    # A context of its own ends with the call, so that no interrupt can leave it entered.
+    """Calls `function`, during which `is_taped` is true."""
+    # The context ends with the call, so that an interrupt cannot leave it active.
     context = copy_context()
     context.run(_open.set, True)
     return context.run(fitting_call, function, *args, **keywords)
@@ -154,17 +154,17 @@ def trace_of(arrays: Iterable[Array]) -> Trace | None:
     """The open trace that any of `arrays` belongs to.
 
     Raises:
-        DerivativeError: SR0451, where two transforms meet.
+        DerivativeError: SR0451 if the arrays belong to two transforms.
     """
-    found: Trace | None = None
+    innermost: Trace | None = None
     for array in arrays:
         trace = array.trace
-        if trace is None or trace is found or not trace.is_open:
+        if trace is None or trace is innermost or not trace.is_open:
             continue
-        if found is not None:
+        if innermost is not None:
             raise error("SR0451")
-        found = trace
-    return found
+        innermost = trace
+    return innermost
 
 
 @dataclass(eq=False)
@@ -207,11 +207,11 @@ def recorded_view(
     pull_back: Callable[[Array], Array],
     push_forward: Callable[[Array], Array],
 ) -> Array:
-    """`view`, an array made from the bytes of `source`, which a trace of `source` follows.
+    """`view`, an array over the bytes of `source`, recorded in the trace of `source`.
 
     Args:
         source: The array.
-        view: What was made from it.
+        view: The array made from it.
         pull_back: Cotangent of `view` -> cotangent of `source`.
         push_forward: Tangent of `source` -> tangent of `view`.
     """

@@ -1,6 +1,6 @@
-"""Textures and samplers as users hold them: pictures that kernels sample by the device's filter.
+"""Textures and samplers as users hold them: pictures that kernels sample with hardware filters.
 
-Invariant: a texture is a value, as an array is: kernels only read it.
+Invariant: a texture is a value like an array, because kernels only read it.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ __all__ = ["Texture", "sampler"]
 
 
 class Mips(Protocol):
-    """The chain of levels that was made of level 0, which is linear."""
+    """The chain of levels made from level 0, which is a linear map of it."""
 
     def levels(self, texels: Array) -> list[Array]:
         """All levels."""
         ...
 
     def pulled(self, by_levels: Sequence[Array]) -> Array:
-        """Gradients by all levels -> the gradient by level 0."""
+        """Gradients with respect to all levels -> the gradient with respect to level 0."""
         ...
 
 
 def texel_of(channels: int) -> Scalar | Vector:
-    """The type of a texel with so many channels, as kernels read it."""
+    """The type of a texel with this many channels, as kernels read it."""
     return Vector(FLOAT, channels) if channels > 1 else FLOAT
 
 
@@ -72,7 +72,7 @@ class Texture:
 
     @property
     def size(self) -> tuple[int, int, int, int]:
-        """The number that kernels have for it: see `ir.types.TextureType`."""
+        """The number that identifies it in kernels: see `ir.types.TextureType`."""
         return (*self.resource.layout.level_extents(0), self.level_count)
 
     def with_texels(self, texels: np.ndarray[Any, Any]) -> Texture:

@@ -29,15 +29,15 @@ def _arithmetic(name: str, compute: Callable[[Size, Size], Size | None]) -> tupl
     """The methods of an operator for a size on its left and on its right.
 
     Args:
-        name: What ``ir/ops.py`` calls it; with a float the result is an array without axes.
-        compute: Its result for two sizes; `None` where that is no size.
+        name: Its name in ``ir/ops.py``; with a float the result is an array without axes.
+        compute: Its result for two sizes; `None` if that is not a size.
     """
 
     def method(self: Any, other: Any) -> Any:
         left, right = size_or_none(self), size_or_none(other)
-        found = None if left is None or right is None else compute(left, right)
-        if found is not None:
-            return shown(found)
+        size = None if left is None or right is None else compute(left, right)
+        if size is not None:
+            return shown(size)
         is_number = all(isinstance(x, TracedSize | int | float | np.number) for x in (self, other))
         return SYNTAX.functions.binary(name, self, other) if is_number else NotImplemented
 
@@ -54,14 +54,14 @@ def _remainder(left: Size, right: Size) -> Size:
 
 
 def _power(base: Size, exponent: Size) -> Size | None:
-    """``base ** exponent``; `None` where it is no size for all calls."""
+    """``base ** exponent``; `None` if that is not a size in every call."""
     if not isinstance(exponent, int) or exponent < 0:
         return None
     return reduce(sizes.multiply, [base] * exponent, 1)
 
 
 def _comparison(compare: Callable[[Any, Any], bool], symbol: str) -> Callable[[Any, Any], bool]:
-    """A comparison; of a size with a float it is one with the whole number beside that."""
+    """A comparison; a float is first rounded to the whole number that gives the same result."""
 
     def method(self: TracedSize, other: Any) -> bool:
         if isinstance(other, np.floating):
@@ -108,7 +108,7 @@ class TracedSize:
     __pow__, __rpow__ = _arithmetic("pow", _power)
 
     def __constructed__(self, wanted: Any, parts: tuple[Any, ...]) -> Any:
-        """``float3(x.shape[0], 0.0, 0.0)`` in a function that is traced."""
+        """``float3(x.shape[0], 0.0, 0.0)`` in a traced function."""
         return SYNTAX.functions.constructed(wanted, parts)
 
     def __neg__(self) -> Any:
@@ -131,7 +131,7 @@ class TracedSize:
         self.refuse("`float()`")
 
     def refuse(self, what: str) -> NoReturn:
-        """Raises SR0320: the result of `what` depends on the call."""
+        """Raises SR0320, because the result of `what` depends on the call."""
         raise error("SR0320", user_span(), size=self.size, what=what)
 
 
@@ -149,15 +149,15 @@ def outside_limits(span: Span | None, name: str, extent: Any, *, is_negative: bo
     return error("SR0371", span, name=name, found=extent, limit=ELEMENT_COUNT_LIMIT, help=help_)
 
 
-def no_whole_number(span: Span | None, name: str, found: object) -> Error:
-    """SR0370: a size, count or shift that is something else."""
+def no_whole_number(span: Span | None, name: str, value: object) -> Error:
+    """SR0370: a size, count or shift that is not a whole number."""
     help_ = "write an int or a tuple of ints; `int(x)` converts"
-    if is_device_array(found):
+    if is_device_array(value):
         help_ = (
             "a size is known before a graph runs: write `int(x)` outside of traced functions; "
             "inside of one, use sizes such as `x.shape[0]`, or a fixed size and a mask"
         )
-    return error("SR0370", span, name=name, found=repr(found), help=help_)
+    return error("SR0370", span, name=name, found=repr(value), help=help_)
 
 
 def size_of(value: Any, name: str) -> Size:
@@ -213,6 +213,6 @@ def shown(size: Size) -> Any:
 
 
 def shown_shape(shape: Shape) -> str:
-    """A shape as text of a message."""
+    """A shape as text for messages."""
     inner = ", ".join(map(str, shape))
     return f"({inner},)" if len(shape) == 1 else f"({inner})"

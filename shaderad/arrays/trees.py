@@ -93,7 +93,7 @@ def pointer(target: Any) -> HostPointer:
 
 
 def _has_elements(target: Any) -> bool:
-    """True if `target` may be an array; its elements are checked where it is used."""
+    """True if `target` may be an array; its elements are checked when it is used."""
     if isinstance(target, list | tuple | Mapping | StructArray):
         return True
     is_array = hasattr(target, "__array__") or hasattr(target, "__dlpack__")
@@ -134,7 +134,7 @@ def rebuilt(like: Any, fields: dict[str, Any]) -> Any:
     """A struct of the class of `like`, or a dict, with other fields."""
     if isinstance(like, dict):
         return fields
-    # Not by calling its class, which makes one array of structs from fields that are arrays.
+    # Without calling the class, which would turn array fields into one array of structs.
     result: Any = object.__new__(cast("Any", type(like)))
     for name, value in fields.items():
         setattr(result, name, value)
@@ -163,9 +163,9 @@ def mapped(function: Callable[..., Any], tree: Any, *others: Any, name: str = "v
 
 
 def zeros_for_none(tree: Any, values: Any) -> Any:
-    """`values`, built like `tree`, with 0 for `None` in the fields of structs.
+    """`values`, built like `tree`, with 0 in place of `None` in fields of structs.
 
-    An array of structs may stand for a struct.
+    An array of structs may replace a struct.
     """
     parts = children(tree)
     is_whole = info_of(tree) is not None and values is not None and children(values) is None
@@ -210,10 +210,10 @@ def matching(tree: Any, parts: dict[Any, Any], other: Any, name: str) -> dict[An
     """The parts of `other` under the keys of `parts`, which are those of `tree`.
 
     Raises:
-        DerivativeError: SR0452, where `other` is built differently.
+        DerivativeError: SR0452 if `other` is built differently.
     """
     if other is None or (isinstance(tree, HostPointer) and isinstance(other, int)):
-        return dict.fromkeys(parts)  # 0 stands where a pointer leads to no float
+        return dict.fromkeys(parts)  # 0 replaces a pointer whose target holds no floats
     if isinstance(tree, HostPointer) and isinstance(other, HostPointer):
         return {"target": other.target}
     is_sequence = _in_order(tree) is not None
@@ -242,7 +242,7 @@ def built_like(tree: Any, parts: dict[Any, Any]) -> Any:
 
 
 def described(tree: Any) -> str:
-    """The form of a tree in a message."""
+    """The form of a tree as text for messages."""
     parts = _in_order(tree)
     if parts is not None:
         return f"{type(tree).__name__} of {len(parts)}"

@@ -1,6 +1,6 @@
-"""`relu`, `sigmoid`, `silu`, `gelu`, `softplus` by element; `softmax`, `log_softmax` over axes.
+"""Elementwise `relu`, `sigmoid`, `silu`, `gelu`, `softplus`; `softmax`, `log_softmax` over axes.
 
-Those by element have formulas that kernels share (`frontend/activations.py`).
+The elementwise ones share their formulas with kernels (`frontend/activations.py`).
 """
 
 from __future__ import annotations

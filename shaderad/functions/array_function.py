@@ -1,6 +1,6 @@
 """`@array_function`: a function of traced arrays -> the function that users call.
 
-Whatever a file of this folder lists in `__all__` is a name of `sad`, and `public.py` gathers them.
+Each name in the `__all__` of a file of this folder is a name of `sad`; `public.py` gathers them.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ R = TypeVar("R")
 _SETTINGS = frozenset(
     ("n", "m", "shape", "size", "axis", "axes", "stride", "padding", "dilation", "groups")
 )
-"""Parameters of these names take sizes, axes or steps: a list of numbers there is no array."""
+"""Names of parameters for sizes, axes or steps, where a list of numbers is not an array."""
 
 
 def array_function(function: Callable[P, R], *, zero_wins: bool = True) -> Callable[P, R]:
     """Makes a function that computes with traced arrays take arrays, data and numbers.
 
-    Inside of a trace a call adds nodes to the graph; outside, a graph of them runs at once.
+    A call in a trace adds nodes to its graph. Any other call runs a graph of its own at once.
 
     Args:
         function: The function.
-        zero_wins: True if a zero cotangent of the result suppresses NaN in its pullback. Sums of
-            products do without: a test of each product would take longer than the sum.
+        zero_wins: True if a zero cotangent of the result suppresses NaN in its pullback. It is
+            false for sums of products, where testing each product would take longer than the sum.
     """
     signature = inspect.signature(function)
     names = enumerate(signature.parameters)
     settings = {key for pair in names for key in pair if pair[1] in _SETTINGS}
 
-    def argument(key: int | str, given: Any) -> Any:
-        return _in_tuples(given) if key in settings else given
+    def argument(key: int | str, value: Any) -> Any:
+        return _in_tuples(value) if key in settings else value
 
     def trace(args: Any, keywords: Any) -> Any:
         return cast("Callable[..., Any]", function)(*args, **keywords)
@@ -68,7 +68,7 @@ def array_function(function: Callable[P, R], *, zero_wins: bool = True) -> Calla
 def _by_parameter(
     failure: Error, signature: inspect.Signature, args: Any, keywords: Any
 ) -> Error | None:
-    """The error that names the parameter of what cannot be read; `None` where it is not known."""
+    """The error with the name of the parameter that cannot be read; `None` if it is unknown."""
     if f"`{OPERAND}`" not in failure.message:
         return None
     for name, value in signature.bind(*args, **keywords).arguments.items():

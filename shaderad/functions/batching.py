@@ -1,7 +1,7 @@
-"""`vmap`: a function of arrays, for each element of a batch of them.
+"""`vmap`: a function of arrays -> the function of a batch of them.
 
 The function is traced for one element; its graph then becomes that of the whole batch
-(`rules/batching`), so that whatever it calls may be mapped, derivatives and kernels included.
+(`rules/batching`), so a mapped function may call anything, derivatives and kernels included.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> C
             argument that all elements share, or a tree of them built like the first levels of the
             argument.
         out_axes: Where the axis stands in each result: an axis, or a tree built like the first
-            levels of the result; `None` for what is the same for all elements.
+            levels of the result; `None` for a result that is the same for all elements.
 
     Returns:
         A function of the same arguments and call keywords. Keywords are shared by all elements; the
@@ -58,12 +58,12 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> C
     Raises:
         ShapeError: When called: SR0394 for an axis that an array does not have, SR0395 where
             nothing is mapped, SR0396 where mapped axes differ in size, SR0397 for `out_axes` of
-            `None` where elements differ.
+            `None` for a result that differs between elements.
         LanguageError: SR0398 for axes that are built differently, SR0399 for kernels that read
             mapped arrays through pointers or were loaded from a build.
 
-    Differentiable as `function` is. In a `while_loop` whose condition is mapped the elements for
-    which it holds no more keep their carries until it holds for none.
+    Differentiable as `function` is. If the condition of a `while_loop` is mapped, the loop runs
+    until it holds for no element; elements that are done keep their carries.
 
     Source: Bradbury et al., *JAX: composable transformations of Python+NumPy programs* (2018).
     """
@@ -87,7 +87,7 @@ def _run(function: Callable[..., Any], *args: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Batched:
-    """A function of traced arrays, for each element of a batch."""
+    """A function of traced arrays -> the function of a batch of them."""
 
     function: Callable[..., Any]
     name: str
@@ -95,19 +95,19 @@ class _Batched:
     out_axes: Any
 
     def __call__(self, *args: Any) -> Any:
-        """Traces the function for one element; puts the graph of the batch into the trace."""
-        lifted = [_lifted(*one) for one in _paired(args, self.in_axes, "in_axes")]
-        given = [x for x in lifted if isinstance(x, _Rows)]
-        extent = self._extent(given)
+        """Traces the function for one element, and adds the graph of the batch to the trace."""
+        lifted = [_lifted(*entry) for entry in _paired(args, self.in_axes, "in_axes")]
+        mapped = [x for x in lifted if isinstance(x, _Rows)]
+        extent = self._extent(mapped)
         body = TracedBody()
         arguments = [x.element(body) if isinstance(x, _Rows) else x for x in lifted]
         out = body.lifted(body.call(self.function, *rebuilt(args, arguments)))
         leaves = [leaf for leaf in trees.leaves(out) if leaf is not None]
         constants = body.constants
         graph = body.graph(constants, [x.value for x in leaves])
-        flags = [k < len(given) for k in range(len(graph.inputs))]
+        flags = [k < len(mapped) for k in range(len(graph.inputs))]
         whole, are_mapped = batched(graph, flags, extent)
-        operands = (*(x.in_front(extent) for x in given), *outer_values(constants))
+        operands = (*(x.in_front(extent) for x in mapped), *outer_values(constants))
         values = zip(instantiate(whole, operands), are_mapped, strict=True)
         results = [
             None if x is None else _placed(x, Operand(*next(values)), axis, place, Batch(extent))
@@ -115,19 +115,19 @@ class _Batched:
         ]
         return rebuilt(out, results)
 
-    def _extent(self, given: Sequence[_Rows]) -> Size:
+    def _extent(self, mapped: Sequence[_Rows]) -> Size:
         """The size of the batch.
 
         Raises:
             ShapeError: SR0395 where nothing is mapped, SR0396 where sizes differ.
         """
-        if not given:
+        if not mapped:
             raise error("SR0395", user_span(), name=self.name)
-        first = given[0].extent
-        for x in given:
+        first = mapped[0].extent
+        for x in mapped:
             if not tracing().are_equal(first, x.extent):
                 left, right = (sizes.evaluate(n, tracing().size_by_name) for n in (first, x.extent))
-                raise error("SR0396", user_span(), left=given[0].place, right=x.place,
+                raise error("SR0396", user_span(), left=mapped[0].place, right=x.place,
                             first=left, second=right)  # fmt: skip
         return first
 
@@ -146,13 +146,13 @@ class _Rows:
         return self.array.value.shape[self.axis]
 
     def element(self, body: TracedBody) -> TracedArray:
-        """One element of the batch, as the function sees it."""
+        """An argument of `body` that stands for one element of the batch."""
         shape = self.array.value.shape
         t = ArrayType(self.array.element, (*shape[: self.axis], *shape[self.axis + 1 :]))
         return body.argument(t, self.array).noted_as(self.array.given_vector)
 
     def in_front(self, extent: Size) -> Value:
-        """The array with the axis of the batch, which has this extent, in front."""
+        """The array with the batch axis moved to the front; `extent` is its size."""
         value = tracing().value_of(self.array)
         others = (k for k in range(len(value.shape)) if k != self.axis)
         moved = b.transpose(value, [self.axis, *others])
@@ -172,7 +172,7 @@ def _position(name: str, axis: int, rank: int, place: str) -> int:
     """The axis, counted from the front.
 
     Raises:
-        ShapeError: SR0394 where there is none such.
+        ShapeError: SR0394 if there is no such axis.
     """
     if not -rank <= axis < rank:
         raise error("SR0394", user_span(), name=name, axis=axis, place=place, rank=rank)
@@ -182,10 +182,10 @@ def _position(name: str, axis: int, rank: int, place: str) -> int:
 def _placed(
     x: TracedArray, result: Operand, axis: int | None, place: str, batch: Batch
 ) -> TracedArray:
-    """The `result` of the batch in place of that of one element, `x`, with the axis at `axis`.
+    """The `result` of the batch, which replaces that of one element, `x`; its batch axis is `axis`.
 
     Raises:
-        ShapeError: SR0397 for no axis where elements differ.
+        ShapeError: SR0397 if `axis` is `None` but elements differ.
     """
     if axis is None:
         if result.is_mapped:
@@ -203,10 +203,10 @@ def _placed(
 def _paired(
     tree: Any, axes: Any, name: str, place: str = ""
 ) -> Iterator[tuple[Any, int | None, str]]:
-    """Each leaf of `tree`, its axis by `axes`, and its place in messages.
+    """Each leaf of `tree`, its axis according to `axes`, and its place in messages.
 
     Raises:
-        LanguageError: SR0398, where `axes` is no axis and not built like `tree`.
+        LanguageError: SR0398 if `axes` is neither an axis nor built like `tree`.
     """
     parts, axis = trees.children(tree), as_number(axes)
     is_axis = axes is None or type(axis) is int
@@ -232,6 +232,6 @@ def _built_like(tree: Any, axes: Any, name: str, place: str) -> dict[Any, Any]:
             return trees.matching(tree, parts, axes, name)
     except Error:
         pass
-    found = repr(axes) if trees.children(axes) is None else trees.described(axes)
+    axes_text = repr(axes) if trees.children(axes) is None else trees.described(axes)
     wanted = "" if parts is None else f": {trees.described(tree)}"
-    raise error("SR0398", user_span(), name=name, found=found, wanted=f"{place}{wanted}")
+    raise error("SR0398", user_span(), name=name, found=axes_text, wanted=f"{place}{wanted}")

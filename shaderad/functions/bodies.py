@@ -1,6 +1,6 @@
 """Functions that operators call while tracing: loop bodies, checkpointed and custom functions.
 
-Each is traced by itself; what it takes from outside becomes inputs behind its arguments.
+Each has a trace of its own. Values from outside become inputs that follow its arguments.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ from shaderad.trace.traced import GraphTrace, TracedArray, tracing
 
 
 class TracedBody:
-    """A function traced inside of another."""
+    """A function that is traced inside of another."""
 
     def __init__(self, belongs_to: object = None) -> None:
-        """`belongs_to` is whatever calls the function, where it wants to know that it does."""
+        """`belongs_to` is the caller, if it needs to recognise its own trace."""
         parent = tracing()
         self.trace = GraphTrace(parent.size_by_name, parent, belongs_to)
         self._arguments: list[Value] = []
 
     def argument(self, t: ArrayType, like: TracedArray | None = None) -> TracedArray:
         """An argument of this type, with the batch of `like`."""
-        made = self.trace.argument(t, like, () if like is None else like.batch)
-        self._arguments.append(made.value)
+        argument = self.trace.argument(t, like, () if like is None else like.batch)
+        self._arguments.append(argument.value)
         if like is not None and t.shape == like.value.shape:
-            made.noted_as(like.given_vector)
-        return made
+            argument.noted_as(like.given_vector)
+        return argument
 
-    def arguments_like(self, given: Sequence[TracedArray]) -> list[TracedArray]:
-        return [self.argument(x.value.type, x) for x in given]
+    def arguments_like(self, arrays: Sequence[TracedArray]) -> list[TracedArray]:
+        return [self.argument(x.value.type, x) for x in arrays]
 
     def call(self, function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
         return self.trace.run(function, *args, **keywords)
 
     def lifted(self, tree: Any) -> Any:
-        """`tree` with an array of this body for each leaf but `None`."""
+        """`tree` with an array of this body for each leaf that is not `None`."""
 
         def lift(leaf: Any) -> TracedArray | None:
             return None if leaf is None else as_array(leaf)
@@ -52,27 +52,27 @@ class TracedBody:
 
     @property
     def constants(self) -> list[TracedArray]:
-        """Inputs from outside, as values of the trace around it."""
+        """The captured inputs, as values of the enclosing trace."""
         first = len(self._arguments)
         return self.trace.given[first:]
 
     def constant_inputs(self, constants: Sequence[TracedArray]) -> list[Value]:
-        """The inputs for these constants, read or not."""
+        """The inputs for these constants, whether the body reads them or not."""
         return [self.trace.value_of(x) for x in constants]
 
     def graph(self, constants: Sequence[TracedArray], outputs: Sequence[Value]) -> Graph:
-        """The function of its arguments, then the constants."""
+        """The graph from the arguments, then the constants, to `outputs`."""
         return Graph((*self._arguments, *self.constant_inputs(constants)), tuple(outputs))
 
 
 def merged(*bodies: TracedBody) -> list[TracedArray]:
-    """The inputs of all these functions from outside, once each."""
-    found = {id(x.value): x for body in bodies for x in body.constants}
-    return list(found.values())
+    """The captured inputs of all these functions, without duplicates."""
+    constant_by_value = {id(x.value): x for body in bodies for x in body.constants}
+    return list(constant_by_value.values())
 
 
-def outer_values(given: Sequence[TracedArray]) -> tuple[Value, ...]:
-    return tuple(tracing().value_of(x) for x in given)
+def outer_values(arrays: Sequence[TracedArray]) -> tuple[Value, ...]:
+    return tuple(tracing().value_of(x) for x in arrays)
 
 
 def arrays_in(tree: Any) -> list[TracedArray]:
@@ -94,21 +94,21 @@ def matched(tree: Any, other: Any, what: str) -> list[Any]:
     """The leaves of `other`, which must be built like `tree`.
 
     Raises:
-        LanguageError: SR0333, where it is not.
+        LanguageError: SR0333 if it is not.
     """
-    found: list[Any] = []
+    matched_leaves: list[Any] = []
 
     def collect(_: Any, leaf: Any) -> None:
-        found.append(leaf)
+        matched_leaves.append(leaf)
 
     try:
         trees.mapped(collect, tree, other)
     except Error:
         raise error("SR0333", user_span(), what=what, found=trees.described(other),
                     wanted=trees.described(tree)) from None  # fmt: skip
-    for leaf in found:
+    for leaf in matched_leaves:
         if leaf is None or isinstance(leaf, tuple | dict):
             shown = "`None`" if leaf is None else trees.described(leaf)
             raise error("SR0333", user_span(), what=what, found=shown,
                         wanted=trees.described(tree))  # fmt: skip
-    return found
+    return matched_leaves

@@ -1,4 +1,4 @@
-"""Vectors and matrices as elements <-> their components, as trailing axes or as arrays."""
+"""Vector and matrix elements <-> their components, as trailing axes or as separate arrays."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from shaderad.trace.traced import TracedArray
 
 
 def packed(x: TracedArray, element: Type) -> TracedArray:
-    """Trailing axes of scalars as vectors or matrices; `x` itself where they do not fit."""
+    """`x` with trailing axes of scalars as vectors or matrices; `x` itself if they do not fit."""
     axes = element_axes(element)
     rank = len(x.extents) - len(axes)
     if rank < 0 or not repeats_to(axes, x.extents[rank:]):
@@ -27,9 +27,11 @@ def packed(x: TracedArray, element: Type) -> TracedArray:
 
 
 def composed(element: Type, parts: Sequence[TracedArray]) -> TracedArray:
-    """A vector or matrix an element, from arrays of its scalars."""
+    """An array of vectors or matrices, from one array for each component."""
     return elementwise(
-        lambda span, of: c.of_components(element, [conversions.expr(one, span) for one in of]),
+        lambda span, of: c.of_components(
+            element, [conversions.expr(component, span) for component in of]
+        ),
         *parts,
     )
 

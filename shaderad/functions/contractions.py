@@ -1,8 +1,8 @@
 """`einsum` and `tensordot`: sums of products over axes that arrays share.
 
-Axes have labels. Two arrays are multiplied over all axes of both, and summed over those that
-nothing else needs; the sum of products runs over tiles (`plan/tiles.py`), and so do its
-derivatives. Several arrays are contracted from the left, two at a time.
+Axes have labels. Two arrays are multiplied over all axes of both, and summed over the axes that no
+other array or the result needs. The sum of products and its derivatives run over tiles
+(`plan/tiles.py`). Several arrays are contracted from the left, two at a time.
 """
 
 from __future__ import annotations
@@ -114,12 +114,12 @@ def _parsed(spec: Any, arrays: Sequence[TracedArray]) -> tuple[list[list[Label]]
     """The labels of each array, and those of the result.
 
     Raises:
-        ShapeError: SR0386.
+        ShapeError: SR0386 if `spec` is invalid.
     """
     if not isinstance(spec, str):
         raise _misfit(spec, "it is no text")
-    given, arrow, wanted = spec.replace(" ", "").partition("->")
-    groups = given.split(",")
+    operand_labels, arrow, wanted = spec.replace(" ", "").partition("->")
+    groups = operand_labels.split(",")
     if len(groups) != len(arrays):
         raise _misfit(spec, f"it has {len(groups)} groups for {len(arrays)} arrays")
     labels = [_labels(spec, g, len(x.extents)) for g, x in zip(groups, arrays, strict=True)]
@@ -187,25 +187,25 @@ def _check_extents(
     spec: Any, arrays: Sequence[TracedArray], groups: Sequence[Sequence[Label]]
 ) -> None:
     """Raises SR0387 where axes of one label differ and neither has an extent of 1."""
-    found: dict[Label, Size] = {}
+    extent_by_label: dict[Label, Size] = {}
     for x, labels in zip(arrays, groups, strict=True):
         for label, extent in zip(labels, x.extents, strict=True):
-            before = found.get(label, 1)
-            is_diagonal = list(labels).count(label) > 1 and label in found
+            before = extent_by_label.get(label, 1)
+            is_diagonal = list(labels).count(label) > 1 and label in extent_by_label
             may_repeat = 1 in (before, extent) and not is_diagonal
             if not may_repeat and not tracing().are_equal(before, extent):
                 name = label if isinstance(label, str) else "..."
                 raise error("SR0387", user_span(), spec=spec, letter=name,
                             left=known_shape((before,)), right=known_shape((extent,)))  # fmt: skip
-            if extent != 1 or label not in found:
-                found[label] = extent
+            if extent != 1 or label not in extent_by_label:
+                extent_by_label[label] = extent
 
 
 # -- sums of products ---------------------------------------------------------------------------
 
 
 def contracted(operands: Sequence[Labelled], result: Sequence[Label]) -> TracedArray:
-    """The product of all, summed over the labels that are not in `result`."""
+    """The product of all operands, summed over the labels that are not in `result`."""
     if all(x.array.element == HALF for x in operands):
         wide = [Labelled(cast_to(x.array, FLOAT), x.labels) for x in operands]
         return cast_to(contracted(wide, result), HALF)
@@ -247,7 +247,7 @@ def _summed(x: Labelled, needed: Container[Label]) -> Labelled:
 
 
 def _diagonal(x: TracedArray, labels: Sequence[Label]) -> Labelled:
-    """Elements whose positions along axes of one label agree."""
+    """The elements with the same position along all axes of one label."""
     for second, label in enumerate(labels):
         first = labels.index(label)
         if first < second:

@@ -38,12 +38,12 @@ def conv(
 
     Args:
         x: Numbers of shape (..., channels, spatial axes...), in front any batch axes or none.
-        w: Numbers of shape (output channels, channels / groups, kernel axes...): its axes say how
-            many spatial ones there are, one or more.
+        w: Numbers of shape (output channels, channels / groups, kernel axes...). The number of
+            kernel axes is that of the spatial axes, one or more.
         stride: The distance of windows: a whole number, or one for each spatial axis.
-        padding: How many zeros stand before and behind: a whole number, one or a pair for each
-            spatial axis, ``"valid"`` for none, or ``"same"`` for as many as give
-            ``ceil(extent / stride)`` windows, the odd one behind.
+        padding: The number of zeros before and after each spatial axis: a whole number, or one or a
+            pair for each axis. ``"valid"`` is none, and ``"same"`` as many as give
+            ``ceil(extent / stride)`` windows, with the odd one after.
         dilation: The distance of elements in a window, like `stride`.
         groups: Parts of the channels, each with its own part of the output channels.
 
@@ -60,7 +60,7 @@ def conv(
     """
     left, right = _numbers(x, w)
     if left.element == HALF:
-        wide, kernel = (cast_to(one, FLOAT) for one in (left, right))
+        wide, kernel = (cast_to(operand, FLOAT) for operand in (left, right))
         return cast_to(conv(wide, kernel, stride, padding, dilation, groups), HALF)
     rank = len(right.extents) - 2
     if rank < 1 or len(left.extents) < rank + 1:
@@ -87,7 +87,7 @@ def conv(
 def _convolved(
     x: TracedArray, w: TracedArray, groups: int, node: arrays.Convolution
 ) -> TracedArray:
-    """The convolution of `node`, with what `w` is mapped over and the groups as its first axis."""
+    """The convolution; the first axis of `node` combines the batch of `w` and the groups."""
     batch, rank = common_batch([x, w]), len(node.extents)
     lead, inner = x.extents[: -rank - 1], batch[len(w.batch) :]
     outer, rows = sizes.product(w.batch), sizes.product((*inner, *lead))
@@ -100,14 +100,14 @@ def _convolved(
     parts = _with_groups_first(parts)
     source = b.reshape(parts, (count, rows, channels, *x.extents[-rank:]))
     weights = b.reshape(w.value, (count, own, channels, *kernel))
-    found = replace(node, operands=(source, weights)).result
-    split = b.reshape(found, (outer, groups, rows, own, *node.extents))
+    products = replace(node, operands=(source, weights)).result
+    split = b.reshape(products, (outer, groups, rows, own, *node.extents))
     whole = (*batch, *lead, outputs, *node.extents)
     return made(b.reshape(_with_groups_first(split), whole), batch)
 
 
 def _with_groups_first(x: Value) -> Value:
-    """`x` with its second and third axis in the other's place."""
+    """`x` with its second and third axes swapped."""
     if 1 in x.shape[1:3]:
         return b.reshape(x, (x.shape[0], x.shape[2], x.shape[1], *x.shape[3:]))
     return b.transpose(x, [0, 2, 1, *range(3, len(x.shape))])
@@ -116,9 +116,11 @@ def _with_groups_first(x: Value) -> Value:
 def _numbers(x: Any, w: Any) -> tuple[TracedArray, TracedArray]:
     """The operands with elements of one type."""
     left, right = as_array(x), as_array(w)
-    for one in (left, right):
-        if not isinstance(one.element, Scalar) or is_bool(one.element):
-            raise error("SR0326", user_span(), name="conv", takes="numbers", element=one.element)
+    for operand in (left, right):
+        if not isinstance(operand.element, Scalar) or is_bool(operand.element):
+            raise error(
+                "SR0326", user_span(), name="conv", takes="numbers", element=operand.element
+            )
     if left.element == INT:
         left = conform(left, right.element, "x")
     return left, conform(right, left.element, "w")
@@ -141,7 +143,7 @@ def _group_count(groups: Any, x: TracedArray, w: TracedArray, rank: int) -> int:
 def _windows(
     x: TracedArray, w: TracedArray, extent: Size, padded: Size, span: Size, step: int
 ) -> Size:
-    """How many windows of `span` positions an axis has, which are `step` apart."""
+    """The number of windows of `span` positions, `step` apart, along an axis."""
     if is_less(padded, span) and is_less(0, extent):
         raise _misfit(x, w, "a window is longer than an axis with its padding")
     beyond = sizes.add(sizes.subtract(padded, span), step)
@@ -153,40 +155,40 @@ def _misfit(x: TracedArray, w: TracedArray, why: str) -> Exception:
                  right=known_shape(w.extents), why=why)  # fmt: skip
 
 
-def _distances(name: str, given: Any, rank: int) -> tuple[int, ...]:
+def _distances(name: str, setting: Any, rank: int) -> tuple[int, ...]:
     """One positive number for each spatial axis."""
-    items = _by_axis(given, rank)
-    if len(items) != rank or any(type(one) is not int or one < 1 for one in items):
-        raise error("SR0804", user_span(), name=name, found=repr(given),
+    items = _by_axis(setting, rank)
+    if len(items) != rank or any(type(distance) is not int or distance < 1 for distance in items):
+        raise error("SR0804", user_span(), name=name, found=repr(setting),
                     wanted=f"a whole number from 1 on, or {rank} of them")  # fmt: skip
     return tuple(items)
 
 
-def _by_axis(given: Any, rank: int) -> list[Any]:
-    """The items of a tuple or list; anything else once for each axis."""
-    return [*cast("Sequence[Any]", given)] if isinstance(given, tuple | list) else [given] * rank
+def _by_axis(value: Any, rank: int) -> list[Any]:
+    """The items of a tuple or list; anything else is repeated for each axis."""
+    return [*cast("Sequence[Any]", value)] if isinstance(value, tuple | list) else [value] * rank
 
 
 def _padding(
-    given: Any, extents: Shape, spans: Sequence[Size], strides: Sequence[int]
+    padding: Any, extents: Shape, spans: Sequence[Size], strides: Sequence[int]
 ) -> list[Pair]:
     """The padding of each spatial axis."""
-    mode = given if isinstance(given, str) else ""
+    mode = padding if isinstance(padding, str) else ""
     if mode == "same":
         return [_same(*axis) for axis in zip(extents, spans, strides, strict=True)]
-    items = _by_axis(0 if mode == "valid" else given, len(extents))
+    items = _by_axis(0 if mode == "valid" else padding, len(extents))
     pairs = [pair for pair in map(_pair, items) if pair is not None]
     if len(pairs) != len(extents) or len(pairs) != len(items):
         wanted = f'a whole number, {len(extents)} of them or of pairs, `"same"` or `"valid"`'
-        raise error("SR0804", user_span(), name="padding", found=repr(given), wanted=wanted)
+        raise error("SR0804", user_span(), name="padding", found=repr(padding), wanted=wanted)
     return pairs
 
 
-def _pair(given: Any) -> Pair | None:
-    """The padding of one axis; `None` for what is none."""
-    sides = [size_or_none(side) for side in _by_axis(given, 2)]
-    known = [n for n in sides if n is not None and (not isinstance(n, int) or n >= 0)]
-    return (known[0], known[1]) if len(known) == len(sides) == 2 else None
+def _pair(setting: Any) -> Pair | None:
+    """The padding of one axis; `None` if it is invalid."""
+    sides = [size_or_none(side) for side in _by_axis(setting, 2)]
+    amounts = [n for n in sides if n is not None and (not isinstance(n, int) or n >= 0)]
+    return (amounts[0], amounts[1]) if len(amounts) == len(sides) == 2 else None
 
 
 def _same(extent: Size, span: Size, stride: int) -> Pair:

@@ -1,4 +1,4 @@
-"""Arrays of a shape or of numbers: `iota`, `arange`, `linspace`, `eye`, and those of one value."""
+"""Arrays made from shapes and numbers: `iota`, `arange`, `linspace`, `eye`, `full`, `zeros`, ..."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def iota(n: Any) -> Array:
         Ints, which carry no derivative.
 
     Raises:
-        ShapeError: SR0370 for what is no whole number, SR0371 for a negative one.
+        ShapeError: SR0370 for anything but a whole number, SR0371 for a negative one.
     """
     shape = shape_of(n, "n")
     return made(b.iota(shape, len(shape) - 1), ())
@@ -51,7 +51,7 @@ def arange(start: Any, stop: Any = None, step: Any = 1) -> Array:
     ``start + k * step`` for k = 0, 1, ..., ``ceil((stop - start) / step) - 1``
 
     Args:
-        start: A number or a size; where `stop` is left out, that is `stop`, and `start` is 0.
+        start: A number or a size. If `stop` is left out, this is `stop`, and `start` is 0.
         stop: A number or a size.
         step: A number but 0, which may be negative.
 
@@ -59,8 +59,8 @@ def arange(start: Any, stop: Any = None, step: Any = 1) -> Array:
         Ints where all three are whole numbers, else floats, which carry no derivative.
 
     Raises:
-        LanguageError: SR0312 for what is no finite number, for a size together with floats, and for
-            a step of 0; SR0320 for a step that is a size.
+        LanguageError: SR0312 for anything but a finite number, for a size together with floats, and
+            for a step of 0; SR0320 for a step that is a size.
         ShapeError: SR0371 for too many.
     """
     first, last = (0, start) if stop is None else (start, stop)
@@ -122,9 +122,9 @@ def linspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True) -> Arr
     """
     count = size_of(num, "num")
     ends = [x if as_number(x) is not None else as_floats(as_element(x)) for x in (start, stop)]
-    given = [x for x in ends if isinstance(x, TracedArray)]
-    scalar = next((scalar_of(x.element) for x in given), None) or FLOAT
-    rank = max((len(x.extents) for x in given), default=0)
+    end_arrays = [x for x in ends if isinstance(x, TracedArray)]
+    scalar = next((scalar_of(x.element) for x in end_arrays), None) or FLOAT
+    rank = max((len(x.extents) for x in end_arrays), default=0)
     intervals = sizes.maximum(sizes.subtract(count, 1) if endpoint else count, 1)
     position = cast_to(made(b.iota((count, *(1,) * rank), 0), ()), scalar)
     divisor = cast_to(size_array(intervals), scalar)
@@ -146,7 +146,7 @@ def eye(n: Any, m: Any = None, k: Any = 0) -> Array:
         Floats, which carry no derivative.
 
     Raises:
-        ShapeError: SR0370 for what is no whole number, SR0371 for a negative `n` or `m`.
+        ShapeError: SR0370 for anything but a whole number, SR0371 for a negative `n` or `m`.
     """
     shape = (size_of(n, "n"), size_of(n if m is None else m, "m"))
     on_diagonal = diagonal_test(ops.EQ, shape, k)
@@ -165,12 +165,12 @@ def full(shape: Any, value: Any, dtype: Any = None) -> Array:
 
     Raises:
         LanguageError: SR0303, where `value` does not convert.
-        ShapeError: SR0358 for what is no element type, SR0370 and SR0371 for what is no extent.
+        ShapeError: SR0358 for an invalid element type, SR0370 and SR0371 for an invalid extent.
 
     Differentiable in `value`: its cotangent is the sum of the result's.
     """
-    one = as_element(value)
-    return _filled(shape_of(shape), one, _element(dtype, one))
+    element = as_element(value)
+    return _filled(shape_of(shape), element, _element(dtype, element))
 
 
 @array_function
@@ -185,7 +185,7 @@ def zeros(shape: Any, dtype: Any = float) -> Array:
         Elements that carry no derivative; zeros of structs are zeros in every field.
 
     Raises:
-        ShapeError: SR0358 for what is no element type, SR0370 and SR0371 for what is no extent.
+        ShapeError: SR0358 for an invalid element type, SR0370 and SR0371 for an invalid extent.
     """
     return made(b.zeros(ArrayType(element_type(dtype), shape_of(shape))), ())
 
@@ -203,7 +203,7 @@ def ones(shape: Any, dtype: Any = float) -> Array:
 
     Raises:
         LanguageError: SR0303 for structs.
-        ShapeError: SR0358 for what is no element type, SR0370 and SR0371 for what is no extent.
+        ShapeError: SR0358 for an invalid element type, SR0370 and SR0371 for an invalid extent.
     """
     return _filled(shape_of(shape), 1, element_type(dtype))
 
@@ -213,14 +213,14 @@ def zeros_like(x: Any, dtype: Any = None) -> Array:
     """Zeros in the shape of an array.
 
     Args:
-        x: An array, of which only shape and element type count.
+        x: An array, of which only the shape and element type are used.
         dtype: The element type, as for `zeros`; by default that of `x`.
 
     Returns:
         Elements that carry no derivative.
 
     Raises:
-        ShapeError: SR0358 for what is no element type.
+        ShapeError: SR0358 for an invalid element type.
     """
     like = as_element(x)
     return made(b.zeros(ArrayType(_element(dtype, like), like.extents)), ())
@@ -231,7 +231,7 @@ def ones_like(x: Any, dtype: Any = None) -> Array:
     """Ones in the shape of an array.
 
     Args:
-        x: An array, of which only shape and element type count.
+        x: An array, of which only the shape and element type are used.
         dtype: The element type, as for `ones`; by default that of `x`.
 
     Returns:
@@ -239,7 +239,7 @@ def ones_like(x: Any, dtype: Any = None) -> Array:
 
     Raises:
         LanguageError: SR0303 for structs.
-        ShapeError: SR0358 for what is no element type.
+        ShapeError: SR0358 for an invalid element type.
     """
     like = as_element(x)
     return _filled(like.extents, 1, _element(dtype, like))
@@ -250,14 +250,14 @@ def full_like(x: Any, value: Any, dtype: Any = None) -> Array:
     """One value everywhere, in the shape of an array.
 
     Args:
-        x: An array, of which only shape and element type count.
+        x: An array, of which only the shape and element type are used.
         value: A number, a vector, or an array, which broadcasts. As in NumPy it is converted to the
             element type of the result, so 0.5 becomes 0 among ints.
         dtype: The element type; by default that of `x`.
 
     Raises:
         LanguageError: SR0303, where `value` does not convert.
-        ShapeError: SR0358 for what is no element type; SR0379, where the shape of `value` does not
+        ShapeError: SR0358 for an invalid element type; SR0379, where the shape of `value` does not
             broadcast to that of `x`.
 
     Differentiable in `value`: its cotangent is the sum of the result's.
@@ -273,5 +273,5 @@ def _element(dtype: Any, like: TracedArray) -> Type:
 
 
 def _filled(shape: Shape, value: Any, element: Type) -> Array:
-    one = cast_to(as_element(value), element)
-    return made(spread(one, one.batch, (*shape, *one.extents)), one.batch)
+    filler = cast_to(as_element(value), element)
+    return made(spread(filler, filler.batch, (*shape, *filler.extents)), filler.batch)

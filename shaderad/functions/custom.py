@@ -35,7 +35,7 @@ __all__ = ["checkpoint", "custom_vjp"]
 
 @api_boundary
 def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function`, whose inside reverse mode computes again instead of keeping it.
+    """`function`, whose intermediate values reverse mode recomputes instead of keeping them.
 
     Args:
         function: Takes and gives arrays, numbers, and tuples, lists, dicts and structs of them.
@@ -55,15 +55,15 @@ def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @array_function
 def _checkpointed(function: Callable[..., Any], *args: Any) -> Any:
-    """``function(*args)`` as one step, which reverse mode computes again."""
-    given = arrays_in(args)
+    """``function(*args)`` as one node, which reverse mode recomputes."""
+    arrays = arrays_in(args)
     body = TracedBody()
-    out = body.lifted(body.call(function, *rebuilt(args, body.arguments_like(given))))
+    out = body.lifted(body.call(function, *rebuilt(args, body.arguments_like(arrays))))
     leaves = trees.leaves(out)
     outputs = [body.value(leaf) for leaf in leaves]
     constants = body.constants
     node = Subgraph(
-        operands=outer_values([*given, *constants]),
+        operands=outer_values([*arrays, *constants]),
         body=body.graph(constants, outputs),
         span=user_span(),
     )
@@ -91,7 +91,7 @@ def custom_vjp(function: Callable[..., Any]) -> CustomVjp:
         DerivativeError: When called, SR0473 without `defvjp`, SR0474 where the functions capture an
             array that may carry derivatives, SR0475 where one of them calls this one; SR0472 in
             forward mode.
-        LanguageError: SR0333, where they give another form.
+        LanguageError: SR0333 if one of them returns another form.
     """
     return CustomVjp(function)
 
@@ -111,14 +111,14 @@ class CustomVjp:
 
     @api_boundary
     def defvjp(self, forward: Callable[..., Any], backward: Callable[..., Any]) -> None:
-        """Says how cotangents are pulled back.
+        """Sets the functions that pull cotangents back.
 
         Neither function may call the decorated one; `function` is the plain one.
 
         Args:
-            forward: Takes the function's arguments; gives ``(result, residuals)``.
-            backward: Takes ``(residuals, result_bar)``; gives one cotangent an argument, in a
-                tuple, with `None` for zero.
+            forward: Takes the function's arguments; returns ``(result, residuals)``.
+            backward: Takes ``(residuals, result_bar)``; returns a tuple with one cotangent per
+                argument, with `None` for zero.
         """
         self.forward, self.backward = forward, backward
 
@@ -127,7 +127,7 @@ class CustomVjp:
         return self._called(*args)
 
     def _traced(self, *args: Any) -> Any:
-        """The call as one step of the trace.
+        """The call as one node of the trace.
 
         Raises:
             DerivativeError: SR0473 without `defvjp`, SR0474 where the functions capture an array
@@ -135,15 +135,15 @@ class CustomVjp:
         """
         if self.forward is None or self.backward is None:
             raise error("SR0473", user_span(), name=self._name)
-        if any(one.belongs_to is self for one in traces()):
+        if any(trace.belongs_to is self for trace in traces()):
             raise error("SR0475", user_span(), name=self._name)
-        given = arrays_in(args)
+        arrays = arrays_in(args)
         body = TracedBody(self)
-        out = body.lifted(body.call(self.function, *rebuilt(args, body.arguments_like(given))))
+        out = body.lifted(body.call(self.function, *rebuilt(args, body.arguments_like(arrays))))
         leaves: list[TracedArray] = trees.leaves(out)
-        forward = _Forward(TracedBody(self), self.forward, args, given, out)
+        forward = _Forward(TracedBody(self), self.forward, args, arrays, out)
         backward = _Backward(TracedBody(self), self.backward, forward.residuals, leaves, out)
-        bars = backward.cotangents(args, given)
+        bars = backward.cotangents(args, arrays)
         passed = backward.body.constants
         operands = merged(body, forward.body, backward.body)
         _check_captured(self._name, operands)
@@ -153,7 +153,7 @@ class CustomVjp:
             backward=backward.graph(passed, [*bars, *_zeros(operands)]),
         )
         node = Subgraph(
-            operands=outer_values([*given, *operands]),
+            operands=outer_values([*arrays, *operands]),
             body=body.graph(operands, [body.value(leaf) for leaf in leaves]),
             custom=custom,
             span=user_span(),
@@ -162,28 +162,28 @@ class CustomVjp:
 
 
 class _Forward:
-    """The forward function at its arguments: results, and what it keeps for the backward one."""
+    """The forward function at its arguments: results, and residuals for the backward function."""
 
     def __init__(
         self,
         body: TracedBody,
         function: Callable[..., Any],
         args: Any,
-        given: Sequence[TracedArray],
+        arrays: Sequence[TracedArray],
         out: Any,
     ) -> None:
         self.body = body
-        found = self.body.call(function, *rebuilt(args, self.body.arguments_like(given)))
-        if not isinstance(found, tuple) or len(found) != 2:  # pyright: ignore[reportUnknownArgumentType]
+        pair = self.body.call(function, *rebuilt(args, self.body.arguments_like(arrays)))
+        if not isinstance(pair, tuple) or len(pair) != 2:  # pyright: ignore[reportUnknownArgumentType]
             raise error("SR0333", user_span(), what="the result of the forward function",
-                        found=trees.described(found),
+                        found=trees.described(pair),
                         wanted="tuple of 2: (result, residuals)")  # fmt: skip
-        result: Any = found[0]  # pyright: ignore[reportUnknownVariableType]
-        self.residuals: Any = found[1]
+        result: Any = pair[0]  # pyright: ignore[reportUnknownVariableType]
+        self.residuals: Any = pair[1]
         self._results = self.body.trace.run(_conformed_to, out, result)
 
     def graph(self, operands: Sequence[TracedArray], passed: Sequence[TracedArray]) -> Graph:
-        """Gives the results, the residuals, and what the backward function reads beside them."""
+        """The graph of the results, the residuals, and other inputs of the backward graph."""
         kept = [self.body.value(x) for x in _arrays(self.residuals)]
         beside = self.body.constant_inputs(passed)
         return self.body.graph(operands, [*self._results, *kept, *beside])
@@ -214,20 +214,20 @@ class _Backward:
         read = trees.mapped(stand_in, residuals)
         self._kept = kept
         self._bars = [bar for bar in bars if bar is not None]
-        self._found = self.body.call(function, read, rebuilt(out, bars))
+        self._result = self.body.call(function, read, rebuilt(out, bars))
 
-    def cotangents(self, args: tuple[Any, ...], given: Sequence[TracedArray]) -> list[Value]:
-        """One for each argument that holds floats."""
+    def cotangents(self, args: tuple[Any, ...], arrays: Sequence[TracedArray]) -> list[Value]:
+        """The cotangent of each argument that holds floats."""
         leaves: list[Any] = []
-        found = self._found
-        if not isinstance(found, tuple) or len(found) != len(args):  # pyright: ignore[reportUnknownArgumentType]
+        result = self._result
+        if not isinstance(result, tuple) or len(result) != len(args):  # pyright: ignore[reportUnknownArgumentType]
             raise error("SR0333", user_span(), what="the result of the backward function",
-                        found=trees.described(found), wanted=f"tuple of {len(args)}")  # fmt: skip
+                        found=trees.described(result), wanted=f"tuple of {len(args)}")  # fmt: skip
 
         def collect(_: Any, bar: Any) -> None:
             leaves.append(bar)
 
-        bars = self.body.trace.run(lambda: tuple(map(_in_parts, args, cast("Any", found))))
+        bars = self.body.trace.run(lambda: tuple(map(_in_parts, args, cast("Any", result))))
         trees.mapped(collect, args, bars, name="cotangent")
 
         def value_of(x: TracedArray, bar: Any) -> Value:
@@ -235,7 +235,7 @@ class _Backward:
 
         return [
             self.body.trace.run(value_of, x, bar)
-            for x, bar in zip(given, leaves, strict=True)
+            for x, bar in zip(arrays, leaves, strict=True)
             if is_differentiable(x.element)
         ]
 
@@ -250,21 +250,21 @@ def _arrays(tree: Any) -> list[TracedArray]:
 
 
 def conformed(x: Any, like: TracedArray, what: str) -> Value:
-    """`x` in the element type, shape and batch of `like`; vectors as trailing axes if need be.
+    """`x` in the element type, shape and batch of `like`; vectors become trailing axes if needed.
 
     Raises:
-        ShapeError: SR0330, SR0334, where it differs.
+        ShapeError: SR0330, SR0334 if it does not fit.
     """
     is_of_vectors = isinstance(x, TracedArray) and base_of(x.element) == like.element != x.element
-    found = conform(spelled_out(x) if is_of_vectors else x, like.element, what)
-    if len(found.extents) > len(like.extents) or not repeats_to(found.extents, like.extents):
-        raise error("SR0334", user_span(), found=known_shape(found.extents),
+    leaf = conform(spelled_out(x) if is_of_vectors else x, like.element, what)
+    if len(leaf.extents) > len(like.extents) or not repeats_to(leaf.extents, like.extents):
+        raise error("SR0334", user_span(), found=known_shape(leaf.extents),
                     wanted=known_shape(like.extents))  # fmt: skip
-    return spread(found, like.batch, like.extents)
+    return spread(leaf, like.batch, like.extents)
 
 
 def _in_parts(argument: Any, bar: Any) -> Any:
-    """The cotangent `bar`; of a tuple that stands for a vector, a vector in parts."""
+    """The cotangent `bar`, with a vector split up if its argument is a tuple of components."""
     parts = trees.children(argument) if isinstance(argument, tuple | list) else None
     if parts is None or bar is None or trees.children(bar) is not None:
         return bar

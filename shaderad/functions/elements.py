@@ -1,7 +1,7 @@
-"""Functions of one element: arithmetic, `sad.*` maths, comparison, selection, conversion.
+"""Elementwise functions: arithmetic, `sad.*` maths, comparison, selection, conversion.
 
-The rules are those of the kernel language, read by its own front end: int mixes into float, a
-Python number takes the type of what it meets, a scalar spreads over a vector.
+The front end of the kernel language applies its rules: an int beside a float becomes a float, a
+Python number takes the type of the other operand, and a scalar fills a vector.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ _UNARY: dict[str, type[ast.unaryop]] = {
 
 
 def binary(name: str, left: Any, right: Any) -> TracedArray:
-    """``left op right`` of Python's operator with this name in ``ir/ops.py``."""
+    """``left op right``, for Python's operator with this name in ``ir/ops.py``."""
     if name in _COMPARISONS:
         comparison = _COMPARISONS[name]()
         return _by_element(
@@ -106,7 +106,7 @@ def binary(name: str, left: Any, right: Any) -> TracedArray:
 
 
 def unary(name: str, x: Any) -> TracedArray:
-    """``op x`` of Python's operator with this name."""
+    """``op x``, for Python's operator with this name."""
     if name not in _UNARY:
         return primitive(ops.TABLE[name], x)
     symbol = _UNARY[name]()
@@ -118,7 +118,7 @@ def _by_element(
     *operands: Any,
     has_known_numbers: bool = False,
 ) -> TracedArray:
-    """`elementwise`, where a vector or matrix of the host is one element."""
+    """Like `elementwise`, but takes a host vector or matrix as one element."""
     lifted = (x if vector_of(x) is None else as_element(x) for x in operands)
     return elementwise(make, *lifted, has_known_numbers=has_known_numbers)
 
@@ -132,7 +132,7 @@ def primitive(op: ops.Op, *operands: Any) -> TracedArray:
 
 
 def _takes_two_values(choose: Callable[P, R]) -> Callable[P, R]:
-    """`choose`, with an error of its own where it gets no values."""
+    """`choose`, which raises SR0388 if the two values are missing."""
 
     @functools.wraps(choose)
     def checked(*args: P.args, **keywords: P.kwargs) -> R:
@@ -181,7 +181,7 @@ def where(condition: Any, a: Any, b: Any) -> Array:
 
 
 def _by_component(test: Expr, yes: Expr, no: Expr, span: Span) -> Expr:
-    """`yes` or `no` for each component of a vector of bools; numbers fill all components."""
+    """Selects `yes` or `no` for each component of a vector of bools; scalars fill all of them."""
     wanted = with_scalar(test.type, scalar_of(yes.type) or FLOAT)
     args = (test, _converted(yes, wanted, span), _converted(no, wanted, span))
     return nodes.Apply(type=wanted, op=ops.SELECT, args=args, span=span)
@@ -197,7 +197,7 @@ def cast(x: Any, dtype: Any) -> Array:
 
     Raises:
         LanguageError: SR0303, where elements do not convert.
-        ShapeError: SR0358 for what is no element type.
+        ShapeError: SR0358 for an invalid element type.
 
     The derivative is 1 between types of floats, and 0 through ints and bools.
     """
@@ -205,19 +205,19 @@ def cast(x: Any, dtype: Any) -> Array:
 
 
 def cast_to(x: Any, wanted: Type) -> TracedArray:
-    """Every element as a value of this type."""
+    """Every element converted to this type."""
     return elementwise(lambda span, of: _converted(conversions.expr(of[0], span), wanted, span), x)
 
 
 def _converted(value: Expr, wanted: Type, span: Span) -> Expr:
     if value.type == wanted:
         return value
-    scalar, found = scalar_of(wanted), scalar_of(value.type)
-    if scalar is None or found is None:
+    scalar, held = scalar_of(wanted), scalar_of(value.type)
+    if scalar is None or held is None:
         raise conversions.mismatch(value, wanted, span)
     if with_scalar(value.type, scalar) == wanted:
         return nodes.Cast(type=wanted, value=value, span=span)
-    if value.type == found:  # a scalar for every component
+    if value.type == held:  # a scalar for every component
         return nodes.Splat(type=wanted, value=_converted(value, scalar, span), span=span)
     raise conversions.mismatch(value, wanted, span)
 
@@ -230,7 +230,7 @@ def as_floats(x: TracedArray) -> TracedArray:
 
 
 def in_floats(compute: Callable[[TracedArray], TracedArray], x: Any) -> TracedArray:
-    """`compute` of `x` as floats; of halves in float, rounded once."""
+    """``compute(x)`` in floats. Halves are computed in float and rounded once."""
     operand = as_floats(as_element(x))
     element = operand.element
     if scalar_of(element) != HALF:
@@ -254,7 +254,7 @@ def has_part(element: Type, name: str) -> bool:
 
 
 def selected(array: Array, name: str) -> TracedArray:
-    """Field or components `name` of every element, which has them."""
+    """The field or components `name` of every element, which must exist."""
     x = traced(array)
     part = _selection(c.variable("x", x.element), name, user_span())
     assert part is not None
@@ -277,22 +277,22 @@ def constructed(t: TypeObject, parts: tuple[Any, ...]) -> TracedArray:
     return elementwise(lambda span, of: _of_parts(wanted, of, span), *parts)
 
 
-def _of_parts(t: Type, given: Sequence[Operand], span: Span) -> Expr:
+def _of_parts(t: Type, operands: Sequence[Operand], span: Span) -> Expr:
     scalar = scalar_of(t)
     assert scalar is not None
-    parts = [conversions.expr(one, span) for one in given]
+    parts = [conversions.expr(operand, span) for operand in operands]
     if len(parts) == 1:
         return _converted(parts[0], t, span)
-    made: list[Expr] = []
-    for one in parts:
-        if scalar_of(one.type) is None:
-            raise error("SR0313", span, type=t, found=f"`{one.type}`", wanted="numbers")
-        made.append(_converted(one, with_scalar(one.type, scalar), span))
-    found, wanted = sum(_scalar_count(one.type) for one in made), _scalar_count(t)
-    if found != wanted:
-        raise error("SR0313", span, type=t, found=counted(found, "number", "numbers"),
+    converted: list[Expr] = []
+    for part in parts:
+        if scalar_of(part.type) is None:
+            raise error("SR0313", span, type=t, found=f"`{part.type}`", wanted="numbers")
+        converted.append(_converted(part, with_scalar(part.type, scalar), span))
+    component_count, wanted = sum(_scalar_count(part.type) for part in converted), _scalar_count(t)
+    if component_count != wanted:
+        raise error("SR0313", span, type=t, found=counted(component_count, "number", "numbers"),
                     wanted=counted(wanted, "number", "numbers"))  # fmt: skip
-    return nodes.Construct(type=t, parts=tuple(made), span=span)
+    return nodes.Construct(type=t, parts=tuple(converted), span=span)
 
 
 def _scalar_count(t: Type) -> int:
@@ -300,15 +300,15 @@ def _scalar_count(t: Type) -> int:
 
 
 def struct_of(info: StructInfo, fields: dict[str, Any]) -> TracedArray:
-    """An array of structs of one array, or number, a field."""
+    """An array of structs, from one array or number per field."""
     return struct_of_fields(info.ir_type, fields)
 
 
 def struct_of_fields(t: Struct, fields: Mapping[str, Any]) -> TracedArray:
-    """Structs of this type of one array, or number, a field."""
+    """An array of structs of this type, from one array or number per field."""
 
     def make(span: Span, of: Sequence[Operand]) -> Expr:
-        parts = tuple(conversions.expr(one, span) for one in of)
+        parts = tuple(conversions.expr(operand, span) for operand in of)
         return nodes.Construct(type=t, parts=parts, span=span)
 
     return elementwise(make, *(conform(fields[name], field, name) for name, field in t.fields))
@@ -318,7 +318,7 @@ def struct_of_fields(t: Struct, fields: Mapping[str, Any]) -> TracedArray:
 
 
 def as_array(x: Any, name: str = OPERAND) -> TracedArray:
-    """Anything as an array of the trace; numbers, and structs of numbers, without axes."""
+    """Any value as an array of the trace; numbers and structs of numbers have no axes."""
     number = as_number(x)
     if number is not None:
         return number_array(number, conversions.natural_type(PythonNumber(number)))
@@ -329,19 +329,19 @@ def as_array(x: Any, name: str = OPERAND) -> TracedArray:
 
 
 def as_element(x: Any) -> TracedArray:
-    """`as_array`, where a vector or matrix of the host is one element."""
+    """Like `as_array`, but takes a host vector or matrix as one element."""
     vector = vector_of(x)
     if isinstance(x, HostVector) and vector is not None and tracing().holds_vectors:
         return made(b.full((), constants_of(x, vector, user_span())), ())
-    found = as_array(x)
-    return found if vector is None else packed(cast_to(found, base_of(vector)), vector)
+    components = as_array(x)
+    return components if vector is None else packed(cast_to(components, base_of(vector)), vector)
 
 
 def conform(x: Any, element: Type, name: str) -> TracedArray:
-    """`x` as elements of this type: int becomes float, trailing axes a vector.
+    """`x` with elements of this type: int becomes float, and trailing axes become a vector.
 
     Raises:
-        ShapeError: SR0330, where it holds something else.
+        ShapeError: SR0330 if the elements do not convert.
     """
     number = as_number(x)
     if number is not None and isinstance(element, Scalar):
@@ -352,33 +352,33 @@ def conform(x: Any, element: Type, name: str) -> TracedArray:
     whole = _of_components(x, element, name)
     if whole is not None:
         return whole
-    found = as_array([*typing.cast("tuple[Any, ...]", x)] if isinstance(x, tuple) else x)
-    if found.element == element or isinstance(element, Struct):
+    elements = as_array([*typing.cast("tuple[Any, ...]", x)] if isinstance(x, tuple) else x)
+    if elements.element == element or isinstance(element, Struct):
         pass
-    elif found.element in (INT, base_of(element)) and scalar_of(element) in (
+    elif elements.element in (INT, base_of(element)) and scalar_of(element) in (
         *(FLOAT, HALF, DOUBLE),
-        found.element,
+        elements.element,
     ):
-        found = packed(cast_to(found, base_of(element)), element)
-    elif isinstance(found.element, Scalar) and number is not None:
-        found = cast_to(found, element)
-    if found.element != element:
-        raise error("SR0330", user_span(), name=name, found=found.element, wanted=element)
-    return found
+        elements = packed(cast_to(elements, base_of(element)), element)
+    elif isinstance(elements.element, Scalar) and number is not None:
+        elements = cast_to(elements, element)
+    if elements.element != element:
+        raise error("SR0330", user_span(), name=name, found=elements.element, wanted=element)
+    return elements
 
 
 def _of_components(x: Any, element: Type, name: str) -> TracedArray | None:
-    """A vector or matrix given as one, or by its components; `None` for anything else."""
+    """A vector or matrix, or its components, as an array; `None` for anything else."""
     if vector_of(x) == element:
         return as_element(x)
     parts, scalar = _parts(x), scalar_of(element)
     is_whole = scalar not in (None, element) and len(parts) == _scalar_count(element)
-    has_ints = is_whole and any(type(as_number(one)) is int for one in parts)
-    if not has_ints and not any(isinstance(one, Array) for one in parts):
+    has_ints = is_whole and any(type(as_number(part)) is int for part in parts)
+    if not has_ints and not any(isinstance(part, Array) for part in parts):
         return None
     if scalar is None or not is_whole:
         raise error("SR0330", user_span(), name=name, found="a tuple", wanted=element)
-    return composed(element, [conform(one, scalar, name) for one in parts])
+    return composed(element, [conform(part, scalar, name) for part in parts])
 
 
 def start_of(init: Any, element: Type, shape: Shape) -> TracedArray:
@@ -387,14 +387,14 @@ def start_of(init: Any, element: Type, shape: Shape) -> TracedArray:
     Raises:
         ShapeError: SR0330 for elements of another type, SR0349 for another shape.
     """
-    found = conform(init, element, "init")
-    surplus = max(len(found.extents) - len(shape), 0)
-    if all(extent == 1 for extent in found.extents[:surplus]):
-        found = made(b.reshape(found.value, (*found.batch, *found.extents[surplus:])), found.batch)
-    if not repeats_to(found.extents, shape):
-        raise error("SR0349", user_span(), found=known_shape(found.extents),
+    start = conform(init, element, "init")
+    surplus = max(len(start.extents) - len(shape), 0)
+    if all(extent == 1 for extent in start.extents[:surplus]):
+        start = made(b.reshape(start.value, (*start.batch, *start.extents[surplus:])), start.batch)
+    if not repeats_to(start.extents, shape):
+        raise error("SR0349", user_span(), found=known_shape(start.extents),
                     wanted=known_shape(shape))  # fmt: skip
-    return found
+    return start
 
 
 def _parts(x: Any) -> list[Any]:
@@ -402,4 +402,4 @@ def _parts(x: Any) -> list[Any]:
     if not isinstance(x, tuple | list):
         return []
     items = typing.cast("Sequence[Any]", x)
-    return [part for one in items for part in (_parts(one) or [one])]
+    return [part for item in items for part in (_parts(item) or [item])]

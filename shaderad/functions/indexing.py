@@ -63,26 +63,31 @@ def gather(x: Any, index: Any, bounds: str = "raise") -> Array:
 
 
 def gathered(x: TracedArray, index: Sequence[Any], *, is_reported: bool) -> TracedArray:
-    """`x` at one index array for each of its first axes; they broadcast to one shape."""
+    """`x` indexed by one array for each of its first axes; the arrays broadcast to one shape."""
     if len(x.extents) < len(index):
         raise error("SR0381", user_span(), count=len(index), shape=known_shape(x.extents))
-    indices = [_index(one) for one in index]
-    shape = broadcast_shapes(*(one.extents for one in indices))
+    indices = [_index(item) for item in index]
+    shape = broadcast_shapes(*(positions.extents for positions in indices))
     operands = [x, *indices] if x.batch else indices
     batch = common_batch(operands)
-    at = [spread(one, batch, shape) for one in indices]
+    operands_index = [spread(positions, batch, shape) for positions in indices]
     source = x.value
     if x.batch:
-        # Each element of a mapped function reads its own part.
+        # Each element of a mapped function reads its own part of `x`.
         source = spread(x, batch, x.extents)
-        at = [*(b.iota((*batch, *shape), k) for k in range(len(batch))), *at]
-    node = arrays.Gather(operands=(source, *at), is_reported=is_reported, span=user_span())
+        operands_index = [
+            *(b.iota((*batch, *shape), k) for k in range(len(batch))),
+            *operands_index,
+        ]
+    node = arrays.Gather(
+        operands=(source, *operands_index), is_reported=is_reported, span=user_span()
+    )
     return made(node.result, batch)
 
 
 @array_function
 def take_along_axis(x: Any, index: Any, axis: int = -1) -> Array:
-    """The elements at positions along an axis, each row by positions of its own.
+    """The elements at positions along an axis, with separate positions for each row.
 
     ``result[..., j] = x[..., index[..., j]]``, as in NumPy; ``take_along_axis(x, argsort(x))`` is
     ``sort(x)``.
@@ -104,33 +109,33 @@ def take_along_axis(x: Any, index: Any, axis: int = -1) -> Array:
     Differentiable in `x`: a cotangent is added where its element was read, and an index out of
     range adds nothing.
     """
-    source, at = traced(x, "x"), _index(index)
+    source, positions = traced(x, "x"), _index(index)
     rank = len(source.extents)
     last, position = rank - 1, axis_of(axis, rank)
-    if len(at.extents) != rank:
-        raise error("SR0389", user_span(), found=known_shape(at.extents),
+    if len(positions.extents) != rank:
+        raise error("SR0389", user_span(), found=known_shape(positions.extents),
                     shape=known_shape(source.extents))  # fmt: skip
-    source, at = (moved_axis(y, position, last) for y in (source, at))
-    around = broadcast_shapes(source.extents[:-1], at.extents[:-1])
+    source, positions = (moved_axis(y, position, last) for y in (source, positions))
+    around = broadcast_shapes(source.extents[:-1], positions.extents[:-1])
     rows = spread(source, source.batch, (*around, source.extents[-1]))
-    shape = (*around, at.extents[-1])
+    shape = (*around, positions.extents[-1])
     leading = [made(b.iota(shape, k), ()) for k in range(last)]
-    found = gathered(made(rows, source.batch), [*leading, at], is_reported=True)
-    return moved_axis(found, last, position)
+    rows_read = gathered(made(rows, source.batch), [*leading, positions], is_reported=True)
+    return moved_axis(rows_read, last, position)
 
 
-def _index(given: Any) -> TracedArray:
+def _index(index: Any) -> TracedArray:
     """An index array of ints.
 
     Raises:
-        ShapeError: SR0340, where it holds something else.
+        ShapeError: SR0340 if it does not hold integers.
     """
-    found = as_array(given)
-    if found.element == UINT:
-        return cast_to(found, INT)
-    if found.element != INT:
-        raise error("SR0340", user_span(), found=found.element)
-    return found
+    positions = as_array(index)
+    if positions.element == UINT:
+        return cast_to(positions, INT)
+    if positions.element != INT:
+        raise error("SR0340", user_span(), found=positions.element)
+    return positions
 
 
 @array_function
@@ -154,34 +159,37 @@ def scatter_add(base: Any, index: Any, values: Any) -> Array:
     Differentiable in `base`, whose cotangent is the result's, and in `values`: a gather of that.
     Floats are added in any order (docs/conventions.md, "Sums and order").
     """
-    target, at = as_array(base), _index(index)
+    target, row_index = as_array(base), _index(index)
     kinds = {s.kind for s in scalars(target.element)}
     if not (kinds <= FLOAT_KINDS or kinds <= INTEGER_KINDS):
         raise error("SR0326", user_span(), name="scatter_add", element=target.element,
                     takes="numbers, or structs of floats or of integers")  # fmt: skip
-    added, batch = _rows_of(target, at, values)
+    added, batch = _rows_of(target, row_index, values)
     start = spread(target, batch, target.extents)
-    whole = (*batch, *at.extents)
-    positions = [*(b.iota(whole, k) for k in range(len(batch))), spread(at, batch, at.extents)]
+    whole = (*batch, *row_index.extents)
+    positions = [
+        *(b.iota(whole, k) for k in range(len(batch))),
+        spread(row_index, batch, row_index.extents),
+    ]
     node = arrays.ScatterAdd(operands=(start, added, *positions), span=user_span())
     return made(node.result, batch)
 
 
-def _rows_of(target: TracedArray, at: TracedArray, values: Any) -> tuple[Value, Shape]:
-    """The values, one row of `target` an index, and the batch of all three.
+def _rows_of(target: TracedArray, positions: TracedArray, values: Any) -> tuple[Value, Shape]:
+    """The values as one row of `target` per position, and the batch of all three.
 
     Raises:
-        ShapeError: SR0341, where `target` has no axis or the values do not fit.
+        ShapeError: SR0341 if `target` has no axis or the values do not fit.
     """
     if not target.extents:
         raise error("SR0341", user_span(), found=(), wanted="an axis to index")
-    given = conform(values, target.element, "values")
-    wanted = (*at.extents, *target.extents[1:])
-    if not repeats_to(given.extents, wanted):
-        raise error("SR0341", user_span(), found=known_shape(given.extents),
+    rows = conform(values, target.element, "values")
+    wanted = (*positions.extents, *target.extents[1:])
+    if not repeats_to(rows.extents, wanted):
+        raise error("SR0341", user_span(), found=known_shape(rows.extents),
                     wanted=known_shape(wanted))  # fmt: skip
-    batch = common_batch([target, at, given])
-    return spread(given, batch, wanted), batch
+    batch = common_batch([target, positions, rows])
+    return spread(rows, batch, wanted), batch
 
 
 @array_function
@@ -205,22 +213,22 @@ def scatter(base: Any, index: Any, values: Any) -> Array:
     Differentiable in `base` and `values`: a cotangent goes to the value that was written last, or
     to `base` where none was. Overwritten values get 0.
     """
-    target, at = as_array(base), _index(index)
-    written, batch = _rows_of(target, at, values)
+    target, positions = as_array(base), _index(index)
+    written, batch = _rows_of(target, positions, values)
     _refuse_batch(batch, "scatter")
-    count, rest = sizes.product(at.extents), target.extents[1:]
+    count, rest = sizes.product(positions.extents), target.extents[1:]
     rows = b.reshape(written, (count, *rest))
-    return written_by(target, b.reshape(at.value, (count,)), rows)
+    return written_by(target, b.reshape(positions.value, (count,)), rows)
 
 
 def written_by(target: TracedArray, index: Value, rows: Value) -> TracedArray:
-    """`target` with row ``rows[j]`` in place of its row ``index[j]``, the last one's."""
+    """`target` with row ``index[j]`` replaced by ``rows[j]``; the last writer wins."""
     count, *_ = target.extents
     last = last_writer(index, count)
-    found = arrays.Gather(operands=(rows, last), is_reported=False).result
+    written = arrays.Gather(operands=(rows, last), is_reported=False).result
     is_written = b.applied(ops.GE, last, b.full(last.shape, c.whole(0)))
     holds = b.broadcast(is_written, target.extents, [0])
-    return made(b.where(holds, found, target.value), ())
+    return made(b.where(holds, written, target.value), ())
 
 
 def last_writer(index: Value, count: Size) -> Value:
@@ -257,9 +265,9 @@ def compact(x: Any, mask: Any) -> tuple[Array, Array]:
     ones = cast_to(holds, INT).value
     before = b.shift_right(b.scan(ops.ADD, ones), c.whole(0))
     nowhere = b.full((count,), c.whole(-1))
-    at = last_writer(b.where(holds.value, before, nowhere), count)
-    found = arrays.Gather(operands=(source.value, at), is_reported=False).result
-    return made(found, ()), sum_of(holds)
+    row_index = last_writer(b.where(holds.value, before, nowhere), count)
+    rows = arrays.Gather(operands=(source.value, row_index), is_reported=False).result
+    return made(rows, ()), sum_of(holds)
 
 
 def _refuse_batch(batch: Shape, name: str) -> None:

@@ -1,4 +1,4 @@
-"""A call of a kernel inside of a function that is traced -> one node of the graph."""
+"""A call of a kernel in a traced function -> one node of the graph."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ if TYPE_CHECKING:
 
 
 def traced_call(call: CallArguments) -> Any:
-    """The written arrays, as a call outside of a trace returns them.
+    """The written arrays, in the form that a call outside of a trace returns.
 
     Raises:
-        LanguageError: SR0343 inside of `sad.map`, SR0266 for a kernel that does nothing but print,
+        LanguageError: SR0343 inside of `sad.map`, SR0266 for a kernel that only prints,
             SR0267 for one that reads textures.
         ShapeError: SR0330, SR0368 to SR0377, where an argument does not fit its parameter.
     """
@@ -77,7 +77,7 @@ def traced_call(call: CallArguments) -> Any:
 
 
 def _refuse_print_alone(kernel: nodes.Kernel) -> None:
-    """Raises SR0266: a graph computes what its results need, and nothing needs this call."""
+    """Raises SR0266, because a graph drops a call that no result depends on."""
     for s in prints(kernel.body):
         raise error("SR0266", s.span, kernel=kernel.name)
 
@@ -85,67 +85,69 @@ def _refuse_print_alone(kernel: nodes.Kernel) -> None:
 def _dim(
     kernel: nodes.Kernel,
     facts: KernelFacts,
-    given: Any,
+    requested_dim: Any,
     operands: Mapping[str, Value],
     asked: Mapping[str, Shape],
 ) -> Shape:
     count = len(kernel.index_names)
-    if given is None:
+    if requested_dim is None:
         shapes = {**asked, **{b.name: operands[b.name].shape for b in facts.read}}
         return inferred_dim(
             kernel, facts.axes_of_launch(kernel), shapes, user_span(),
             tracing().are_equal, lambda extent: known_shape((extent,)),
         )  # fmt: skip
-    dim = shape_of(given, "dim")
+    dim = shape_of(requested_dim, "dim")
     if len(dim) != count:
         raise wrong_extents(user_span(), kernel.name, count, known_shape(dim))
     return dim
 
 
-def _operands(facts: KernelFacts, given: Mapping[str, Any]) -> dict[str, Value]:
-    found: dict[str, Value] = {}
-    pools = TracedPools(facts, given, _element_array)
+def _operands(facts: KernelFacts, argument_by_name: Mapping[str, Any]) -> dict[str, Value]:
+    value_by_name: dict[str, Value] = {}
+    pools = TracedPools(facts, argument_by_name, _element_array)
     for buffer in facts.read:
         if buffer.name in pools.by_name:
-            found[buffer.name] = pools.value(buffer.name)
+            value_by_name[buffer.name] = pools.value(buffer.name)
             continue
-        x = _element_array(at_path(given, buffer.path), buffer.type.element, buffer.shown_name)
+        x = _element_array(
+            at_path(argument_by_name, buffer.path), buffer.type.element, buffer.shown_name
+        )
         if len(x.extents) != buffer.type.rank:
             raise error("SR0368", user_span(), name=buffer.shown_name, type=buffer.type,
                         rank=buffer.type.rank, shape=known_shape(x.extents))  # fmt: skip
-        found[buffer.name] = x.value
+        value_by_name[buffer.name] = x.value
     for uniform in facts.uniforms:
         if isinstance(uniform.type, Pointer):
-            found[uniform.name] = pools.pointer(uniform.type)
+            value_by_name[uniform.name] = pools.pointer(uniform.type)
             continue
         name = ".".join(uniform.path)
-        x = _element_array(at_path(given, uniform.path), uniform.type, name)
+        x = _element_array(at_path(argument_by_name, uniform.path), uniform.type, name)
         if x.extents:
             raise error("SR0357", user_span(), name=name, type=uniform.type,
                         shape=known_shape(x.extents))  # fmt: skip
-        found[uniform.name] = x.value
-    return found
+        value_by_name[uniform.name] = x.value
+    return value_by_name
 
 
-def _element_array(given: Any, element: Type, name: str) -> TracedArray:
+def _element_array(argument: Any, element: Type, name: str) -> TracedArray:
     """The array that a kernel reads for an argument."""
-    is_data = isinstance(element, Struct) and not isinstance(given, Array)
-    if is_data and struct_fields(given) is None:
-        given = array(given, dtype=element)
-    return conform(given, element, name)
+    is_data = isinstance(element, Struct) and not isinstance(argument, Array)
+    if is_data and struct_fields(argument) is None:
+        argument = array(argument, dtype=element)
+    return conform(argument, element, name)
 
 
 def _written(
     results: Sequence[nodes.Buffer], dim: Shape, asked: Mapping[str, Shape]
 ) -> list[tuple[str, ArrayType]]:
-    found: list[tuple[str, ArrayType]] = []
+    types: list[tuple[str, ArrayType]] = []
     for buffer in results:
         t: BufferType = buffer.type
         shape = asked.get(buffer.name, dim)
         if len(shape) != t.rank:
             raise error("SR0377", user_span(), name=buffer.name, type=t, shape=known_shape(shape))
-        found.append((buffer.name, ArrayType(t.element, shape)))
-    return found
+        types.append((buffer.name, ArrayType(t.element, shape)))
+    return types
 
 
 ElementArray = Callable[[Any, Type, str], TracedArray]
@@ -155,10 +157,10 @@ class TracedPools(Pools[TracedArray]):
     """The pools of one call of a kernel in a trace."""
 
     def __init__(
-        self, facts: KernelFacts, given: Mapping[str, Any], element_array: ElementArray
+        self, facts: KernelFacts, argument_by_name: Mapping[str, Any], element_array: ElementArray
     ) -> None:
         self._element_array = element_array
-        super().__init__(facts, given)
+        super().__init__(facts, argument_by_name)
 
     def bound(self, target: Any, b: Buffer) -> TracedArray:
         x = self._element_array(target, b.type.element, b.shown_name)
@@ -180,7 +182,7 @@ class TracedPools(Pools[TracedArray]):
         return _joined(pool)
 
     def pointer(self, t: Pointer) -> Value:
-        """A pointer that is a parameter, or a field of one."""
+        """The value of a pointer that is a parameter, or a field of one."""
         (region,) = self.by_name[t.target].regions
         return b.reshape(_pointers(t, [region]), ())
 
@@ -190,18 +192,18 @@ class TracedPools(Pools[TracedArray]):
             return _pointers(t, self.by_name[t.target].regions)
         if isinstance(t, Struct) and holds_pointers(t):
             columns = [
-                self._column(field, [getattr(one, name) for one in values])
+                self._column(field, [getattr(struct, name) for struct in values])
                 for name, field in t.fields
             ]
             return b.struct(t, columns)
-        if not any(isinstance(one, Array) for one in values):
+        if not any(isinstance(value, Array) for value in values):
             return tracing().value_of(array(list(values), dtype=t))
-        parts = [self._element_array(one, t, "field").value for one in values]
-        return b.concatenate([b.reshape(one, (1,)) for one in parts], 0)
+        parts = [self._element_array(value, t, "field").value for value in values]
+        return b.concatenate([b.reshape(part, (1,)) for part in parts], 0)
 
 
 def _joined(pool: Pool[TracedArray]) -> Value:
-    """The arrays of a pool, each at its region."""
+    """The arrays of a pool, concatenated with each one at its region."""
     parts: list[Value] = []
     step = region_step(pool.element)
     for x, (_, count) in zip(pool.arrays, pool.regions, strict=True):
@@ -213,7 +215,7 @@ def _joined(pool: Pool[TracedArray]) -> Value:
 
 
 def _pointers(t: Pointer, regions: Sequence[tuple[Size, Size]]) -> Value:
-    """An array of pointers."""
+    """An array of pointers to these regions."""
     names = ("first", "count")
     columns = {name: _whole_numbers([r[k] for r in regions]) for k, name in enumerate(names)}
     parts = tuple(nodes.Cast(type=UINT, value=c.variable(name, INT)) for name in names)
@@ -222,7 +224,7 @@ def _pointers(t: Pointer, regions: Sequence[tuple[Size, Size]]) -> Value:
 
 def _whole_numbers(values: Sequence[Size]) -> Value:
     """An int array of sizes."""
-    if all(isinstance(one, int) for one in values):
+    if all(isinstance(size, int) for size in values):
         return tracing().value_of(array(cast("list[int]", list(values)), dtype=INT))
-    parts = [arrays.SizeOf(operands=(), size=one).result for one in values]
-    return b.concatenate([b.reshape(one, (1,)) for one in parts], 0)
+    parts = [arrays.SizeOf(operands=(), size=size).result for size in values]
+    return b.concatenate([b.reshape(part, (1,)) for part in parts], 0)

@@ -1,6 +1,6 @@
-"""Names that kernels and arrays share: what ``sad.max``, ``float3``, ... do with arrays.
+"""Names that kernels and arrays share (``sad.max``, ``float3``, ...) -> functions on arrays.
 
-The frontend hands over to these functions where one of its names is called on device arrays.
+The frontend calls these functions when one of its names is called on device arrays.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ def intrinsic(op: ops.Op, args: tuple[Any, ...], keywords: dict[str, Any]) -> An
     """``sad.<op>(...)`` of arrays: reductions for one argument of `min`, `max`, `any`, `all`.
 
     Raises:
-        CallError: SR0292 for a keyword that is no parameter.
+        CallError: SR0292 for an unknown keyword.
     """
     if op in _REDUCTIONS and (len(args) == 1 or op in _TESTS):
-        return _reduction(op, *args, **_known(op, keywords, "axis", "keepdims"))
+        return _reduction(op, *args, **_checked(op, keywords, "axis", "keepdims"))
     if op == ops.TRANSPOSE and args and not _holds_matrices(args[0]):
-        return _transpose(*args, **_known(op, keywords, "axes"))
-    _known(op, keywords)
+        return _transpose(*args, **_checked(op, keywords, "axes"))
+    _checked(op, keywords)
     if op == ops.DOT and len(args) == op.arity:
         return _dot(*args)
     return _matmul(*args) if op == ops.MATMUL else _primitive(op, *args)
 
 
-def _known(op: ops.Op, keywords: dict[str, Any], *names: str) -> dict[str, Any]:
-    """`keywords`, all of which are among `names`."""
+def _checked(op: ops.Op, keywords: dict[str, Any], *names: str) -> dict[str, Any]:
+    """`keywords`, after checking that all of them are among `names`."""
     for keyword in keywords:
         if keyword not in names:
             positional = op.parameters[:1] if names else op.parameters
@@ -69,7 +69,7 @@ def _holds_matrices(x: Any) -> bool:
 
 
 def struct_array(info: StructInfo, fields: dict[str, Any]) -> Array | None:
-    """``Struct(a, b)`` of arrays with an element each; `None` where every field is one value."""
+    """``Struct(a, b)`` on arrays gives an array of structs; `None` if every field is one value."""
     t = info.ir_type
     is_plain = set(fields) == set(t.type_by_field) and not comes_apart(t)
     if not is_plain or not any(_has_rows(fields[name], field) for name, field in t.fields):
@@ -78,7 +78,7 @@ def struct_array(info: StructInfo, fields: dict[str, Any]) -> Array | None:
 
 
 def _has_rows(x: Any, field: types.Type) -> bool:
-    """True if an array holds more than one value of a field, which may lie along its last axes."""
+    """True if `x` is an array of several values of a field; its last axes may be components."""
     if not isinstance(x, Array):
         return False
     own = 0 if x.element == field else len(element_axes(field))

@@ -1,5 +1,5 @@
-"""Elements laid out anew: `reshape`, `transpose`, `concatenate`, `stack`, `broadcast_to`,
-`reverse`, `roll`; `tril`, `triu`.
+"""Functions that rearrange elements: `reshape`, `transpose`, `concatenate`, `stack`,
+`broadcast_to`, `reverse`, `roll`; `tril`, `triu`.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ def reshape(x: Any, shape: Any) -> Array:
 
     Args:
         x: Elements of any type.
-        shape: Extents; one may be -1, which is what the others leave.
+        shape: Extents; one may be -1, and is computed from the others.
 
     Raises:
         ShapeError: SR0324, where the shape holds another number of elements, SR0370 and SR0371 for
-            what is no extent.
+            an invalid extent.
 
     Differentiable: the cotangent is reshaped back.
     """
@@ -64,8 +64,8 @@ def reshape(x: Any, shape: Any) -> Array:
     open_at = [k for k, item in enumerate(items) if isinstance(item, int) and item == -1]
     rest = shape_of([item for k, item in enumerate(items) if k not in open_at])
     if len(open_at) == 1:
-        known = sizes.product(rest)
-        whole = 0 if known == 0 else sizes.floor_divide(total, known)
+        rest_count = sizes.product(rest)
+        whole = 0 if rest_count == 0 else sizes.floor_divide(total, rest_count)
         wanted = (*rest[: open_at[0]], whole, *rest[open_at[0] :])
     else:
         wanted = shape_of(shape)
@@ -88,7 +88,7 @@ def transpose(x: Any, axes: Sequence[int] | None = None) -> TracedArray:
 
 
 def moved_axis(x: TracedArray, source: int, target: int) -> TracedArray:
-    """`x` with one axis put elsewhere; both counted from the front."""
+    """`x` with axis `source` moved to position `target`, both counted from the front."""
     order = [k for k in range(len(x.extents)) if k != source]
     order.insert(target, source)
     return transpose(x, order)
@@ -100,7 +100,7 @@ def broadcast_to(x: Any, shape: Any) -> Array:
 
     Args:
         x: Elements of any type; ``float3(0, 0, 1)`` is one element.
-        shape: Extents; each last one of `x` is 1 or the one here.
+        shape: Extents. Aligned at the last axis, each extent of `x` is 1 or the one here.
 
     Raises:
         ShapeError: SR0379, where an extent is neither 1 nor what is wanted.
@@ -132,17 +132,17 @@ def concatenate(arrays: Sequence[Any], axis: int = 0) -> Array:
     return _joined(_alike(arrays, "concatenate"), axis)
 
 
-def _joined(given: Sequence[TracedArray], axis: int) -> TracedArray:
-    position = axis_of(axis, len(given[0].extents))
-    for one in given[1:]:
-        _check_alike(given[0], one, position)
-    batch = common_batch(given)
-    values = [spread(one, batch, _along(given[0], one, position)) for one in given]
+def _joined(arrays: Sequence[TracedArray], axis: int) -> TracedArray:
+    position = axis_of(axis, len(arrays[0].extents))
+    for array in arrays[1:]:
+        _check_alike(arrays[0], array, position)
+    batch = common_batch(arrays)
+    values = [spread(array, batch, _along(arrays[0], array, position)) for array in arrays]
     return made(b.concatenate(values, len(batch) + position), batch)
 
 
 def _along(first: TracedArray, x: TracedArray, axis: int) -> Shape:
-    """The shape of `x` in the sizes of `first`, but for one axis."""
+    """The shape of `x`, written in the sizes of `first` except along `axis`."""
     return (*first.extents[:axis], x.extents[axis], *first.extents[axis + 1 :])
 
 
@@ -160,11 +160,11 @@ def stack(arrays: Sequence[Any], axis: int = 0) -> Array:
 
     Differentiable: each array gets its part of the cotangent.
     """
-    given = _alike(arrays, "stack")
-    position = axis_of(axis, len(given[0].extents) + 1)
-    for one in given[1:]:
-        _check_alike(given[0], one, None)
-    return _joined([with_axis(one, position) for one in given], position)
+    alike = _alike(arrays, "stack")
+    position = axis_of(axis, len(alike[0].extents) + 1)
+    for array in alike[1:]:
+        _check_alike(alike[0], array, None)
+    return _joined([with_axis(array, position) for array in alike], position)
 
 
 def with_axis(x: TracedArray, position: int) -> TracedArray:
@@ -176,12 +176,12 @@ def with_axis(x: TracedArray, position: int) -> TracedArray:
 def _alike(parts: Sequence[Any], name: str) -> list[TracedArray]:
     if not isinstance(parts, tuple | list) or not parts:
         raise error("SR0328", user_span(), name=name)
-    given = [as_array(one) for one in parts]
-    return [conform(one, given[0].element, f"{name}[{k}]") for k, one in enumerate(given)]
+    lifted = [as_array(part) for part in parts]
+    return [conform(array, lifted[0].element, f"{name}[{k}]") for k, array in enumerate(lifted)]
 
 
 def _check_alike(first: TracedArray, other: TracedArray, free: int | None) -> None:
-    """Raises SR0329 where the shapes differ in another axis than `free`."""
+    """Raises SR0329 if the shapes differ along an axis other than `free`."""
     pairs = list(zip(first.extents, other.extents, strict=False))
     agree = len(first.extents) == len(other.extents) and all(
         k == free or tracing().are_equal(p, q) for k, (p, q) in enumerate(pairs)
@@ -303,16 +303,16 @@ def diagonal_test(comparison: ops.Op, shape: Shape, k: Any) -> Value:
     return b.applied(comparison, columns, diagonal)
 
 
-def whole_number(given: Any, name: str) -> Size:
+def whole_number(value: Any, name: str) -> Size:
     """A whole number, or a size, that may be negative.
 
     Raises:
         ShapeError: SR0370 for anything else.
     """
-    found = size_or_none(given)
-    if found is None:
-        raise no_whole_number(user_span(), name, given)
-    return found
+    size = size_or_none(value)
+    if size is None:
+        raise no_whole_number(user_span(), name, value)
+    return size
 
 
 def _modulo(a: Size, n: Size) -> Size:

@@ -1,5 +1,5 @@
-"""`matmul`: of matrices as elements, or of arrays of numbers along their last axes; and with it
-all of Python's operators of two operands.
+"""`matmul`, of matrix elements or along the last axes of arrays of numbers; `dot`; and all of
+Python's operators of two operands.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ def matmul(left: Any, right: Any) -> TracedArray:
 
 
 def dot(left: Any, right: Any) -> TracedArray:
-    """The inner product of vectors, by element; of two arrays of numbers NumPy's, up to two axes.
+    """The inner product of vectors, by element; for arrays of numbers as NumPy's, up to two axes.
 
-    Beside vectors, numbers along the last axis are vectors, too.
+    If one operand has vectors, the last axis of numbers in the other is taken as vectors.
 
     Raises:
         LanguageError: SR0312 for other elements, or more axes.
@@ -62,15 +62,15 @@ def dot(left: Any, right: Any) -> TracedArray:
         x, y = (packed(z, vectors[0]) if z is numbers[0] else z for z in (x, y))
         numbers = [z for z in (x, y) if isinstance(z.element, Scalar)]
     if numbers:
-        found = ", ".join(f"`{z.element}` of shape {known_shape(z.extents)}" for z in (x, y))
-        raise error("SR0312", user_span(), name="dot", found=found,
+        operands = ", ".join(f"`{z.element}` of shape {known_shape(z.extents)}" for z in (x, y))
+        raise error("SR0312", user_span(), name="dot", found=operands,
                     help="it takes arrays of vectors, or two arrays of numbers with one or two "
                     "axes; for others, `sad.sum(a * b, axis=-1)` or `sad.tensordot`")  # fmt: skip
     return primitive(ops.DOT, x, y)
 
 
 def is_operand(x: Any) -> bool:
-    """True if Python's operators on arrays take `x`; else Python asks the other side."""
+    """True if the operators of arrays accept `x`; if not, Python tries those of `x`."""
     if isinstance(x, tuple | list):
         return trees.is_data(cast("Sequence[Any]", x))
     is_array = isinstance(x, Array | TracedSize) or is_host_array(x)
@@ -78,7 +78,7 @@ def is_operand(x: Any) -> bool:
 
 
 def operated(name: str, left: Any, right: Any) -> TracedArray:
-    """Python's operator of this name in ``ir/ops.py``."""
+    """Applies Python's operator with this name in ``ir/ops.py``."""
     function = matmul if name == ops.MATMUL.name else partial(binary, name)
     return function(_data(left), _data(right))
 

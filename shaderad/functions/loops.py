@@ -1,7 +1,7 @@
 """`fori_loop`, `loop`, `while_loop`: a body traced once, and repeated when the graph runs.
 
-Invariant: a carry keeps its element type and shape. A number that starts one takes the type that
-the body gives it.
+Invariant: a carry keeps its element type and shape. If its initial value is a number, it takes the
+type that the body returns.
 """
 
 from __future__ import annotations
@@ -77,10 +77,10 @@ def fori_loop(*args: Any, **keywords: Any) -> Any:  # noqa: D417 - of both forms
         upper: The end of the range, likewise; below `lower` there are no iterations.
         body: Called once, on traced arrays; k is an int array without axes.
         init: A number, array, struct, or tuple, list or dict of them. Each keeps its element type
-            and shape; a number takes the type that the body gives it.
+            and shape; a number takes the type that the body returns.
         checkpoint: The carries that reverse mode keeps. ``"all"`` keeps every one. ``"sqrt"`` keeps
-            about sqrt(count) of them and computes the others again, if all take up more than 16
-            MiB. ``"none"`` keeps none, and there is no reverse mode.
+            about sqrt(count) of them and recomputes the others, if all of them take more than 16
+            MiB. ``"none"`` keeps none, so there is no reverse mode.
 
     Returns:
         The last carry, in the form of `init`.
@@ -134,7 +134,7 @@ fori_loop.__signature__ = inspect.signature(_loop_counted)  # type: ignore[attr-
 def _carried(
     count: Size, first: Size, body: Callable[[Array, Any], Any], init: Any, checkpoint: str
 ) -> Any:
-    """The last carry of `count` iterations, the first of which gets `first` as its k."""
+    """The last carry of `count` iterations, whose k starts at `first`."""
     if checkpoint not in ("sqrt", "all", "none"):
         raise error("SR0335", user_span(), found=repr(checkpoint))
 
@@ -174,11 +174,11 @@ def loop(body: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any) -> tup
         raise error("SR0336", user_span(), found=", ".join(known_shape(x.extents) for x in rows))
 
     def step(_: TracedArray, carry: Any, x: Any) -> tuple[Any, Any]:
-        found: Any = fitting_call(body, carry, x)
-        if not isinstance(found, tuple) or len(found) != 2:  # pyright: ignore[reportUnknownArgumentType]
+        pair: Any = fitting_call(body, carry, x)
+        if not isinstance(pair, tuple) or len(pair) != 2:  # pyright: ignore[reportUnknownArgumentType]
             raise error("SR0333", user_span(), what="the result of the body",
-                        found=trees.described(found), wanted="tuple of 2: (carry, y)")  # fmt: skip
-        return found  # pyright: ignore[reportUnknownVariableType]
+                        found=trees.described(pair), wanted="tuple of 2: (carry, y)")  # fmt: skip
+        return pair  # pyright: ignore[reportUnknownVariableType]
 
     return _repeated(step, count, init, xs, "sqrt")
 
@@ -192,21 +192,21 @@ def _repeated(
     def once() -> tuple[TracedBody, list[TracedArray], Any, list[Value] | None]:
         body = TracedBody()
         k = body.argument(_K)
-        given = body.arguments_like(carries.arrays)
+        carry_inputs = body.arguments_like(carries.arrays)
         parts = [body.argument(_row_type(x), x) for x in rows]
-        found, ys = body.call(step, k, rebuilt(init, given), rebuilt(xs, parts))
-        return body, given, ys, carries.conformed(body, found)
+        new_carry, ys = body.call(step, k, rebuilt(init, carry_inputs), rebuilt(xs, parts))
+        return body, carry_inputs, ys, carries.conformed(body, new_carry)
 
     while True:
-        body, given, ys, new = carries.traced(once)
+        body, carry_inputs, ys, new = carries.traced(once)
         if new is not None:
             break
     ys = body.lifted(ys)
     kept = [leaf for leaf in trees.leaves(ys) if leaf is not None]
     constants = body.constants
     graph = body.graph(constants, [*new, *map(body.value, kept)])
-    # The arguments of a body are k, carries, xs, then constants; a loop wants the xs last.
-    first = 1 + len(given)
+    # The inputs of the traced body are k, carries, xs, constants; a `Loop` needs the xs last.
+    first = 1 + len(carry_inputs)
     own, behind = graph.inputs[first : first + len(rows)], graph.inputs[first + len(rows) :]
     node = Loop(
         operands=(
@@ -216,7 +216,7 @@ def _repeated(
         ),
         body=type(graph)((*graph.inputs[:first], *behind, *own), graph.outputs),
         count=count,
-        carry_count=len(given),
+        carry_count=len(carry_inputs),
         constant_count=len(constants),
         checkpoint=checkpoint,
         span=user_span(),
@@ -233,26 +233,26 @@ def _repeated(
 
 
 def _row_type(x: TracedArray) -> ArrayType:
-    """The part of `x` that the body sees in one iteration, batch included."""
+    """The type of the part of `x` that one iteration reads, batch included."""
     return ArrayType(x.element, (*x.batch, *x.extents[1:]))
 
 
 def _counted(x: TracedArray, count: Size) -> Value:
-    """`x` with the axis of iterations in front of all others."""
+    """`x` with the axis of iterations moved before the batch."""
     skipped = len(x.batch)
     order = [skipped, *range(skipped), *range(skipped + 1, len(x.value.shape))]
     return b.reshape(b.transpose(x.value, order), (count, *x.batch, *x.extents[1:]))
 
 
 def _stacked(value: Value, y: TracedArray) -> TracedArray:
-    """The ys of all iterations, with the batch in front again."""
+    """The ys of all iterations, with the batch moved back to the front."""
     skipped = len(y.batch)
     order = [*range(1, skipped + 1), 0, *range(skipped + 1, len(value.shape))]
     return made(b.transpose(value, order), y.batch)
 
 
 class _Carries:
-    """The carries of a loop, in the types that its body keeps."""
+    """The carries of a loop, in types that its body does not change."""
 
     def __init__(self, init: Any) -> None:
         self._init = init
@@ -266,7 +266,7 @@ class _Carries:
         return outer_values(self.arrays)
 
     def traced(self, once: Callable[[], T]) -> T:
-        """``once()``; again with floats of the program as doubles where they meet doubles."""
+        """``once()``; if types do not match, once more with Python floats as doubles."""
         try:
             return once()
         except LanguageError as failure:
@@ -284,18 +284,18 @@ class _Carries:
                 raise
 
     def _as_double(self, first: TracedArray, leaf: Any) -> TracedArray:
-        """The first carry in 64 bits, if it is a float of the program."""
+        """The initial carry as a double, if it is a Python float."""
         is_float_number = isinstance(as_number(leaf), float) and first.element == FLOAT
         return conform(leaf, DOUBLE, "init") if is_float_number else first
 
-    def conformed(self, body: TracedBody, found: Any) -> list[Value] | None:
-        """The new carries; `None` where the body must be traced with others.
+    def conformed(self, body: TracedBody, carry: Any) -> list[Value] | None:
+        """The new carries; `None` if the body must be retraced with wider initial carries.
 
         Raises:
-            LanguageError: SR0333 where they are built differently.
-            ShapeError: SR0330, SR0334 where an element type or shape changes.
+            LanguageError: SR0333 if they are built differently.
+            ShapeError: SR0330, SR0334 if an element type or shape changes.
         """
-        leaves = trees.leaves(body.lifted(tuple(matched(self._init, found, "the carry"))))
+        leaves = trees.leaves(body.lifted(tuple(matched(self._init, carry, "the carry"))))
         widened = [self._widened(k, leaf) for k, leaf in enumerate(leaves)]
         if any(widened):
             return None
@@ -303,7 +303,7 @@ class _Carries:
         return [body.trace.run(self._conformed, x, leaf) for x, leaf in pairs]
 
     def _widened(self, position: int, new: TracedArray) -> bool:
-        """Makes the first carry a float, a vector, or one for each element of a mapped function."""
+        """Widens an initial carry to the float, vector or batch of `new`; true if it changes."""
         first = self.arrays[position]
         is_changed = False
         if self._is_number[position] and first.element == INT and is_float(new.element):
@@ -320,12 +320,12 @@ class _Carries:
         return is_changed
 
     def _conformed(self, first: TracedArray, new: TracedArray) -> Value:
-        found = conform(new, first.element, "the carry")
+        leaf = conform(new, first.element, "the carry")
         rank = len(first.extents)
-        if len(found.extents) != rank or not repeats_to(found.extents, first.extents):
-            raise error("SR0334", user_span(), found=known_shape(found.extents),
+        if len(leaf.extents) != rank or not repeats_to(leaf.extents, first.extents):
+            raise error("SR0334", user_span(), found=known_shape(leaf.extents),
                         wanted=known_shape(first.extents))  # fmt: skip
-        return spread(found, first.batch, first.extents)
+        return spread(leaf, first.batch, first.extents)
 
 
 @array_function
@@ -345,9 +345,10 @@ def while_loop(
 
     Raises:
         LimitError: SR0661 at the next synchronisation, where the condition still holds at the
-            limit. LanguageError: SR0320 for a limit that is open, SR0333 where the body gives
-            another form. ShapeError: SR0330, SR0334, where a carry changes its type or shape,
-            SR0337 for another
+            limit.
+        LanguageError: SR0320 for a limit that is a symbolic size, SR0333 where the body gives
+            another form.
+        ShapeError: SR0330, SR0334, where a carry changes its type or shape, SR0337 for another
             condition, SR0370 and SR0371 for the limit.
 
     Differentiable in `init` and in what the body captures, with the number of iterations as it is.
@@ -359,8 +360,8 @@ def while_loop(
 
     def once() -> tuple[TracedBody, list[Value] | None]:
         step = TracedBody()
-        found = step.call(body, rebuilt(init, step.arguments_like(carries.arrays)))
-        return step, carries.conformed(step, found)
+        new_carry = step.call(body, rebuilt(init, step.arguments_like(carries.arrays)))
+        return step, carries.conformed(step, new_carry)
 
     while True:
         step, new = carries.traced(once)

@@ -38,8 +38,8 @@ def map(function: Callable[..., Any], *arrays: Any) -> Any:  # noqa: A001 - the 
     ``result[i] = function(x[i], y[i], ...)`` for arrays x, y, ... that broadcast to one shape.
 
     Args:
-        function: A ``@sad.function``, or any Python function: it is called once, on arrays that
-            show one element, and may use all of what it captures.
+        function: A ``@sad.function``, or any Python function. It is called once, on arrays that
+            show one element, and may use everything that it captures.
         arrays: One for each parameter.
 
     Returns:
@@ -47,7 +47,8 @@ def map(function: Callable[..., Any], *arrays: Any) -> Any:  # noqa: A001 - the 
 
     Raises:
         LanguageError: SR0231 for another number of parameters, SR0331 for a parameter that is no
-            value, SR0332 for a function without a result, SR0343 for what mapped functions lack.
+            value, SR0332 for a function without a result, SR0343 for operations that a mapped
+            function cannot contain.
         ShapeError: SR0379, where the shapes do not broadcast.
 
     Differentiable in the arrays and in what a Python function captures.
@@ -68,13 +69,13 @@ def _called(function: UserFunction, operands: tuple[Any, ...]) -> Any:
     if isinstance(read.result, Void):
         raise error("SR0332", user_span(), name=function.shown_name, found="nothing")
 
-    def call(span: Span, given: Sequence[Operand]) -> nodes.Call:
-        args = [conversions.coerce(one, p.type, span)
-                for one, p in zip(given, read.parameters, strict=True)]  # fmt: skip
+    def call(span: Span, values: Sequence[Operand]) -> nodes.Call:
+        args = [conversions.coerce(value, p.type, span)
+                for value, p in zip(values, read.parameters, strict=True)]  # fmt: skip
         return nodes.Call(type=read.result, function=read, args=tuple(args), span=span)
 
-    def field_of(part: str, span: Span, given: Sequence[Operand]) -> Expr:
-        return c.field(call(span, given), part)
+    def field_of(part: str, span: Span, values: Sequence[Operand]) -> Expr:
+        return c.field(call(span, values), part)
 
     arrays_ = [_operand(x, p) for x, p in zip(operands, read.parameters, strict=True)]
     if not isinstance(read.result, Tuple):
@@ -85,7 +86,7 @@ def _called(function: UserFunction, operands: tuple[Any, ...]) -> Any:
 
 
 def _operand(x: Any, parameter: nodes.Parameter) -> TracedArray:
-    """An operand of a function; where that takes a vector or matrix, in any of its spellings."""
+    """An operand as an array. A vector or matrix parameter also takes the components of one."""
     if isinstance(parameter.type, Vector | Matrix):
         return conform(x, parameter.type, parameter.name)
     return as_array(x, parameter.name)
@@ -95,7 +96,7 @@ def _operand(x: Any, parameter: nodes.Parameter) -> TracedArray:
 
 
 def _traced_through(function: Any, operands: tuple[Any, ...]) -> Any:
-    """Calls the function once, on arrays that show one element: all else is their batch."""
+    """Calls the function once, on arrays of one element each whose axes are all in the batch."""
     arrays_ = [as_array(x) for x in operands]
     trace = tracing()
     outer = trace.batch
@@ -104,14 +105,14 @@ def _traced_through(function: Any, operands: tuple[Any, ...]) -> Any:
     elements = [made(spread(x, outer, shape), batch) for x in arrays_]
     trace.batch = batch
     try:
-        found = fitting_call(function, *elements)
+        result = fitting_call(function, *elements)
     finally:
         trace.batch = outer
 
     def collected(leaf: Any) -> TracedArray:
         if leaf is None:
             raise error("SR0332", user_span(), name="the mapped function", found="`None`")
-        one = as_array(leaf)
-        return made(spread(one, batch, one.extents), outer)
+        array = as_array(leaf)
+        return made(spread(array, batch, array.extents), outer)
 
-    return trees.mapped(collected, found)
+    return trees.mapped(collected, result)

@@ -1,7 +1,7 @@
 """A call of a ``@sad.function`` from Python on numbers -> the interpreter, in float64.
 
-Invariant: what the function gives here is what it gives in a kernel, but for rounding: ints wrap,
-values are copied, indices are checked. Vectors and matrices are NumPy arrays, structs objects.
+Invariant: the result is that of a kernel except for rounding: ints wrap, values are copied, and
+indices are checked. Vectors and matrices are NumPy arrays; structs are objects.
 """
 
 from __future__ import annotations
@@ -33,41 +33,42 @@ if TYPE_CHECKING:
 def call_function(function: UserFunction, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """The function on numbers, vectors, matrices and structs.
 
-    On device arrays it is `sad.map`; on NumPy's, or where it takes arrays itself, its Python body.
+    On device arrays this is `sad.map`. On NumPy arrays, or if a parameter is an array, the Python
+    body runs.
 
     Raises:
-        CallError: SR0291 to SR0294 for arguments that the function has no parameters for.
-        LanguageError: Whatever the front end refuses, at its Python line.
+        CallError: SR0291 to SR0294 for arguments that do not match the parameters.
+        LanguageError: Any error of the front end, at its Python line.
         ShapeError: SR0352 to SR0356, where an argument does not fit its parameter.
         BoundsError: SR0671 for an index out of range, SR0673 for a failed assertion, SR0674 for a
             division of ints by zero.
         LimitError: SR0672 for a loop that ran past its limit.
     """
     python = function.python
-    given = bound_arguments(python, inspect.signature(python), args, kwargs).arguments
+    argument_by_name = bound_arguments(python, inspect.signature(python), args, kwargs).arguments
     parameters = signature_of(function).parameters
-    if not all(_is_value(given[name], t) for name, t in parameters):
-        if is_mapped(parameters, trees.leaves(tuple(given.values()))):
+    if not all(_is_value(argument_by_name[name], t) for name, t in parameters):
+        if is_mapped(parameters, trees.leaves(tuple(argument_by_name.values()))):
             from shaderad.functions.mapping import map as map_over
 
-            return map_over(function, *given.values())
+            return map_over(function, *argument_by_name.values())
         return _by_element(function, args, kwargs)
-    constants = {name: given[name] for name, t in parameters if isinstance(t, ConstType)}
-    made = standalone(function, constants)
-    for p in made.function.parameters:
-        # The check is that of a kernel's uniforms; the value itself keeps its double precision.
-        buffers.to_storage(given[p.name], p.type, p.name)
-    values = [given[p.name] for p in made.function.parameters]
-    result, reports = call_once(made.function, values)
+    constants = {name: argument_by_name[name] for name, t in parameters if isinstance(t, ConstType)}
+    program = standalone(function, constants)
+    for p in program.function.parameters:
+        # Checked like a uniform of a kernel, but the value keeps its double precision.
+        buffers.to_storage(argument_by_name[p.name], p.type, p.name)
+    values = [argument_by_name[p.name] for p in program.function.parameters]
+    result, reports = call_once(program.function, values)
     for line in reports.printed:
         print(line.text, end="")  # noqa: T201
     for report in reports.reports:
         raise _error_of(function.shown_name, report)
-    return _to_python(result, made.function.result, made.class_by_struct)
+    return _to_python(result, program.function.result, program.class_by_struct)
 
 
 def _by_element(function: UserFunction, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """The Python body on whole arrays, whose names mean what they mean for an element."""
+    """Runs the Python body on whole arrays, where the functions of `sad` work by element."""
     token = by_element.set(True)
     try:
         return function.python(*args, **kwargs)
@@ -76,34 +77,34 @@ def _by_element(function: UserFunction, args: tuple[Any, ...], kwargs: Mapping[s
 
 
 def is_mapped(parameters: Sequence[tuple[str, types.Type]], leaves: Sequence[Any]) -> bool:
-    """True if a call on these values is one for each element of arrays."""
+    """True if a call with these values maps the function over the elements of arrays."""
     takes_values = not any(
         isinstance(t, types.BufferType | ConstType)
         or (isinstance(t, types.Struct) and t.holds_buffers)
         for _, t in parameters
     )
-    return takes_values and any(isinstance(one, Array) for one in leaves)
+    return takes_values and any(isinstance(leaf, Array) for leaf in leaves)
 
 
-def _is_value(given: Any, t: types.Type) -> bool:
-    """True if an argument has the form of one value of type `t`, and so is no array of them."""
+def _is_value(argument: Any, t: types.Type) -> bool:
+    """True if an argument is one value of type `t` rather than an array of such values."""
     if isinstance(t, ConstType):
-        return not isinstance(given, Array)
+        return not isinstance(argument, Array)
     if isinstance(t, types.Struct):
-        info = info_of(given)
-        check_fields(given, t, t.name)
-        return info is not None and all(_is_value(getattr(given, n), f) for n, f in t.fields)
+        info = info_of(argument)
+        check_fields(argument, t, t.name)
+        return info is not None and all(_is_value(getattr(argument, n), f) for n, f in t.fields)
     if isinstance(t, types.LocalArray) and isinstance(buffers.base_of(t), types.Struct):
-        is_list = isinstance(given, list | tuple)
-        return is_list and all(_is_value(one, t.element) for one in cast("list[Any]", given))
+        is_list = isinstance(argument, list | tuple)
+        return is_list and all(_is_value(item, t.element) for item in cast("list[Any]", argument))
     if isinstance(t, types.BufferType | types.Pointer | types.Tuple | types.Pair):
         return False
-    if any(isinstance(one, Array) for one in trees.leaves(given)):
+    if any(isinstance(leaf, Array) for leaf in trees.leaves(argument)):
         return False
     kinds: tuple[type, ...] = (bool, int, float, np.generic, np.ndarray, list, tuple)
     try:
-        return isinstance(given, kinds) and np.shape(cast("Any", given)) == shape_of(t)
-    except Error:  # A tuple that holds arrays which cannot be read now.
+        return isinstance(argument, kinds) and np.shape(cast("Any", argument)) == shape_of(t)
+    except Error:  # A tuple of arrays, which cannot be read here.
         return False
 
 
@@ -122,7 +123,7 @@ _CODES = {
 
 
 def _to_python(value: Any, t: types.Type, classes: Mapping[types.Struct, type]) -> Any:
-    """A result as Python has it: numbers, NumPy arrays, structs, tuples, `None`."""
+    """A result as a Python value: a number, NumPy array, struct, tuple or `None`."""
     if isinstance(t, types.Void):
         return None
     if isinstance(t, types.Tuple):

@@ -1,4 +1,4 @@
-"""The operator of a reduction, scan or histogram, as users write it -> the graph's `Reducer`."""
+"""The user's operator of a reduction, scan or segment_reduce -> the `Reducer` of the graph."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ def reducer_of(op: Any, element: Type) -> Reducer:
     """The operator on elements of this type.
 
     Raises:
-        LanguageError: SR0325 for what is no operator, SR0326 for one of other elements.
+        LanguageError: SR0325 for an invalid operator, SR0326 for one of other elements.
     """
     if isinstance(op, Intrinsic) and op.op == ops.MATMUL:
         return _matrix_product(element)
     if isinstance(op, Intrinsic) and op.op in _REDUCERS:
-        found = _REDUCERS[op.op]
-        wants_bools = found in (ops.BIT_OR, ops.BIT_AND)
+        reducer = _REDUCERS[op.op]
+        wants_bools = reducer in (ops.BIT_OR, ops.BIT_AND)
         if scalar_of(element) is None or is_bool(element) != wants_bools:
             raise _unsuited(op.op.name, "numbers or bools", element)
-        return found
+        return reducer
     if not isinstance(op, UserFunction):
         raise error("SR0325", user_span(), found=getattr(op, "__name__", repr(op)))
     return function_on(op, element)
 
 
 def function_on(op: UserFunction, element: Type) -> nodes.Function:
-    """A ``@sad.function`` of two elements that gives one."""
+    """The IR of a ``@sad.function`` from two elements to one."""
     function = value_function(op)
     types = [p.type for p in function.parameters]
     if types != [element, element] or function.result != element:
@@ -60,19 +60,19 @@ def function_on(op: UserFunction, element: Type) -> nodes.Function:
 
 
 def value_function(function: UserFunction) -> nodes.Function:
-    """A ``@sad.function`` whose parameters are all values.
+    """The IR of a ``@sad.function`` whose parameters must all be values.
 
     Raises:
-        LanguageError: SR0331 where one is an array or a constant, SR0265 where it prints.
+        LanguageError: SR0331 if a parameter is an array or a constant, SR0265 if it prints.
     """
     for name, t in signature_of(function).parameters:
         is_array = isinstance(t, BufferType) or (isinstance(t, Struct) and t.holds_buffers)
         if is_array or isinstance(t, ConstType):
             raise error("SR0331", user_span(), function=function.shown_name, name=name, type=t)
-    found = standalone(function, {}).function
-    for s in prints(found.body):
+    ir_function = standalone(function, {}).function
+    for s in prints(ir_function.body):
         raise error("SR0265", s.span, function=function.shown_name)
-    return found
+    return ir_function
 
 
 @lru_cache(maxsize=16)

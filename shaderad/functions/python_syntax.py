@@ -25,10 +25,10 @@ def unary(op: str, x: Array) -> Array:
 
 
 def binary(op: str, left: Any, right: Any) -> Any:
-    """``left op right``; `NotImplemented` where arrays have no such operator with an operand."""
+    """``left op right``; `NotImplemented` if arrays do not support an operand."""
     if not linalg.is_operand(left) or not linalg.is_operand(right):
         return NotImplemented
-    # A power by a whole number is a product: its graph depends on the number.
+    # A power with a whole exponent becomes a product, so its graph depends on the number.
     is_open = op not in (ops.POW.name, ops.MATMUL.name)
     return (run_elementwise if is_open else run_operator)(linalg.operated, op, left, right)
 
@@ -50,8 +50,8 @@ def attribute(x: Array, name: str) -> Array:
     """Field or components `name` of every element.
 
     Raises:
-        LanguageError: SR0290, where elements have no such part, with the function that stands for
-            a method of other libraries.
+        LanguageError: SR0290 if elements have no such part; for a method of another library, it
+            names the equivalent function.
     """
     part = _part(x, name)
     if part is not None:
@@ -98,5 +98,5 @@ _METHODS: dict[str, Callable[..., Array]] = {
 
 
 def _part(x: Array, name: str) -> Array | None:
-    """Field or components `name` of every element; `None` where elements have no such part."""
+    """The field or components `name` of every element; `None` if there is no such part."""
     return run_operator(elements.selected, x, name) if elements.has_part(x.element, name) else None

@@ -43,7 +43,7 @@ Axes = int | Sequence[int] | None
 
 @array_function
 def reduce(op: Operator, x: Any, init: Any = None, *, axis: Axes = None) -> Array:
-    """The elements of axes combined by an operator.
+    """The elements along axes, combined by an operator.
 
     ``init op x[0] op x[1] op ...`` in row-major order of the axes.
 
@@ -56,17 +56,17 @@ def reduce(op: Operator, x: Any, init: Any = None, *, axis: Axes = None) -> Arra
         axis: One axis, several, or `None` for all.
 
     Returns:
-        Elements of the type of `x`, without `axis`. Of nothing, `init`, or else the operator's
+        Elements of the type of `x`, without `axis`. For no elements, `init`, or else the operator's
         neutral element: 0, 1, the largest value for `min`, the smallest for `max`.
 
     Raises:
-        LanguageError: SR0325 for what is no operator.
-        ShapeError: SR0323 for an axis, SR0326 for elements of another type, SR0327 of nothing by a
-            function without `init`, SR0330 and SR0349 for `init`.
+        LanguageError: SR0325 for an invalid operator.
+        ShapeError: SR0323 for an axis, SR0326 for elements of another type, SR0327 for no elements
+            and a function without `init`, SR0330 and SR0349 for `init`.
 
-    Differentiable in `x` and `init`. `mul` is right at zeros, of a tie of `min` or `max` the first
-    takes the derivative. By a function, with l and r what stands left and right of x[i],
-    ``x_bar[i]`` is the pullback of ``(l op x[i]) op r``; l and r come from two scans.
+    Differentiable in `x` and `init`. The derivative of `mul` is correct at zeros; at a tie of `min`
+    or `max`, the first takes it. For a function, ``x_bar[i]`` is the pullback of
+    ``(l op x[i]) op r``, where l and r, the totals left and right of x[i], come from two scans.
 
     Source: Schenck, Rønning, Henriksen, Oancea, *AD for an array language with nested
     parallelism*, SC 2022.
@@ -80,14 +80,14 @@ def sum(x: Any, axis: Axes = None, *, keepdims: bool = False) -> Array:  # noqa:
     """The sum over axes.
 
     Args:
-        x: Numbers, vectors or matrices by component, structs by field; of bools, how many are true.
+        x: Numbers, vectors or matrices by component, structs by field; counts bools that are true.
         axis: One axis, several, or `None` for all.
         keepdims: Keeps each summed axis, with an extent of 1.
 
     Returns:
-        Elements of the type of `x` (int for bools); 0 of nothing. Ints wrap. Floats are added in
-        blocks, whose sums are added in trees or in order: rounding is far below a serial loop's.
-        Halves are added in float, and rounded once.
+        Elements of the type of `x` (int for bools); 0 for no elements. Ints wrap. Floats are added
+        in blocks, whose sums are added in trees or in order: rounding is far below that of a serial
+        loop. Halves are added in float, and rounded once.
 
     Raises:
         ShapeError: SR0323 for an axis, SR0326 for other elements.
@@ -109,13 +109,13 @@ def prod(x: Any, axis: Axes = None, *, keepdims: bool = False) -> Array:
         keepdims: Keeps each axis, with an extent of 1.
 
     Returns:
-        Elements of the type of `x`; 1 of nothing. Ints wrap.
+        Elements of the type of `x`; 1 for no elements. Ints wrap.
 
     Raises:
         ShapeError: SR0323 for an axis, SR0326 for bools and structs.
 
-    Differentiable: ``x_bar[i] = out_bar * (product of all others)``, from products of what stands
-    left and right of i, without a division: right where one or more elements are 0.
+    Differentiable: ``x_bar[i] = out_bar * (product of all others)``, from the products left and
+    right of i, without a division, so it is correct where one or more elements are 0.
     """
     return reduced_by(ops.MUL, x, axis, keepdims)
 
@@ -133,7 +133,7 @@ def mean(x: Any, axis: Axes = None, *, keepdims: bool = False) -> Array:
         Floats. Halves are computed in float, and rounded once.
 
     Raises:
-        ShapeError: SR0323 for an axis, SR0327 of nothing.
+        ShapeError: SR0323 for an axis, SR0327 for no elements.
         LanguageError: SR0304 for structs.
 
     Differentiable: ``x_bar[i] = out_bar / n``.
@@ -158,7 +158,7 @@ def logsumexp(x: Any, axis: Axes = None, *, keepdims: bool = False) -> Array:
         keepdims: Keeps each axis, with an extent of 1.
 
     Returns:
-        Floats; -inf of nothing and of nothing but -inf, +inf where an element is, NaN where one is.
+        Floats; -inf for no elements or only -inf, +inf where an element is, NaN where one is.
         Halves are computed in float, and rounded once.
 
     Raises:
@@ -181,12 +181,12 @@ def logsumexp(x: Any, axis: Axes = None, *, keepdims: bool = False) -> Array:
 
 
 def below_maximum(x: TracedArray, axis: Axes) -> TracedArray:
-    """`x` minus its largest element over axes, a constant to derivatives."""
+    """`x` minus its largest element over axes, which derivatives treat as constant."""
     return binary("subtract", x, finite_maximum(x, axis, keepdims=True))
 
 
 def finite_maximum(x: TracedArray, axis: Axes, *, keepdims: bool) -> TracedArray:
-    """The maximum over axes, 0 where it is infinite or NaN; a constant to derivatives."""
+    """The maximum over axes, or 0 if it is infinite or NaN; derivatives treat it as constant."""
     maximum = reduced_by(ops.MAX, x, axis, keepdims)
     is_finite = primitive(ops.ISFINITE, maximum)
     return detach(primitive(ops.SELECT, is_finite, maximum, 0.0))
@@ -197,14 +197,15 @@ def argmin(x: Any, axis: int | None = None) -> Array:
     """The position of the smallest element, the first of several.
 
     Args:
-        x: Numbers; NaN never wins, and of nothing but NaN the position is 0.
+        x: Numbers; NaN never wins, and if all are NaN the position is 0.
         axis: One axis, or `None` for the row-major position in the whole array.
 
     Returns:
         Ints, without `axis`. They carry no derivative; `sad.min` has one.
 
     Raises:
-        ShapeError: SR0323 for an axis, SR0326 for vectors, bools and structs, SR0327 of nothing.
+        ShapeError: SR0323 for an axis, SR0326 for vectors, bools and structs, SR0327 for no
+            elements.
     """
     return _arg_extreme("min", x, axis)
 
@@ -214,20 +215,21 @@ def argmax(x: Any, axis: int | None = None) -> Array:
     """The position of the largest element, the first of several.
 
     Args:
-        x: Numbers; NaN never wins, and of nothing but NaN the position is 0.
+        x: Numbers; NaN never wins, and if all are NaN the position is 0.
         axis: One axis, or `None` for the row-major position in the whole array.
 
     Returns:
         Ints, without `axis`. They carry no derivative; `sad.max` has one.
 
     Raises:
-        ShapeError: SR0323 for an axis, SR0326 for vectors, bools and structs, SR0327 of nothing.
+        ShapeError: SR0323 for an axis, SR0326 for vectors, bools and structs, SR0327 for no
+            elements.
     """
     return _arg_extreme("max", x, axis)
 
 
 def _arg_extreme(kind: Literal["min", "max"], x: Any, axis: int | None) -> TracedArray:
-    """The position of the first smallest or largest."""
+    """The position of the first smallest or largest element."""
     operand = traced(x, "x")
     if not isinstance(operand.element, Scalar) or is_bool(operand.element):
         raise error("SR0326", user_span(), name=f"arg{kind}", takes="numbers",
@@ -240,10 +242,10 @@ def _arg_extreme(kind: Literal["min", "max"], x: Any, axis: int | None) -> Trace
 
 
 def count_over(x: TracedArray, axis: Axes, name: str) -> Size:
-    """The number of elements that each result of a reduction has.
+    """The number of elements that each result of a reduction combines.
 
     Raises:
-        ShapeError: SR0323 for an axis, SR0327 where there is none.
+        ShapeError: SR0323 for an axis, SR0327 if there are none.
     """
     count = sizes.product(tuple(x.extents[k] for k in axes_of(axis, len(x.extents))))
     if not tracing().is_positive(count):
@@ -252,7 +254,7 @@ def count_over(x: TracedArray, axis: Axes, name: str) -> Size:
 
 
 def as_divisor(count: Size, x: TracedArray) -> int | TracedArray:
-    """A size as a number by which `x` can be divided."""
+    """A size as a divisor of `x`: an int, or an array in its scalar type."""
     if isinstance(count, int):
         return count
     return cast_to(size_array(count), scalar_of(x.element) or FLOAT)
@@ -277,14 +279,14 @@ def axes_of(axis: Axes, rank: int) -> list[int]:
     if axis is None:
         return list(range(rank))
     items: Sequence[int] = axis if isinstance(axis, tuple | list) else (axis,)  # pyright: ignore[reportAssignmentType]
-    found = sorted({axis_of(item, rank) for item in items})
-    if len(found) != len(items):
+    axes = sorted({axis_of(item, rank) for item in items})
+    if len(axes) != len(items):
         raise error("SR0323", user_span(), axis=axis, rank=rank)
-    return found
+    return axes
 
 
 def _as_rows(x: TracedArray, axes: Sequence[int]) -> tuple[Value, Shape]:
-    """`x` with `axes` as one last axis, and the shape without them, batch apart."""
+    """`x` with `axes` merged into one last axis, and its other extents without the batch."""
     skipped = len(x.batch)
     kept = [k for k in range(len(x.extents)) if k not in axes]
     order = [*range(skipped), *(skipped + k for k in (*kept, *axes))]
@@ -294,26 +296,26 @@ def _as_rows(x: TracedArray, axes: Sequence[int]) -> tuple[Value, Shape]:
     return rows, shape
 
 
-def _with_kept(x: TracedArray, found: TracedArray, axis: Axes, keepdims: bool) -> TracedArray:
-    """`found` with an axis of 1 in place of each that was reduced, if asked for."""
+def _with_kept(x: TracedArray, reduced: TracedArray, axis: Axes, keepdims: bool) -> TracedArray:
+    """`reduced`, with each reduced axis kept as an axis of 1 if `keepdims`."""
     if not keepdims:
-        return found
+        return reduced
     axes = axes_of(axis, len(x.extents))
     shape = tuple(1 if k in axes else extent for k, extent in enumerate(x.extents))
-    return made(b.reshape(found.value, (*x.batch, *shape)), x.batch)
+    return made(b.reshape(reduced.value, (*x.batch, *shape)), x.batch)
 
 
 def sum_of(x: Any, axis: Axes = None, keepdims: bool = False) -> TracedArray:
-    """The sum; of bools, how many are true; of structs, by field."""
+    """The sum over axes; for bools the number that are true, for structs by field."""
     operand = traced(x, "x")
     if is_bool(operand.element):
         operand = cast_to(operand, INT)
-    found = _reduced(ops.ADD, operand, None, axis)
-    return _with_kept(operand, found, axis, keepdims)
+    reduced = _reduced(ops.ADD, operand, None, axis)
+    return _with_kept(operand, reduced, axis, keepdims)
 
 
 def reduced_by(op: ops.Op, x: Any, axis: Axes = None, keepdims: bool = False) -> TracedArray:
-    """The reduction by a function of kernels."""
+    """The reduction by a primitive of kernels."""
     operand = traced(x, "x")
-    found = _reduced(reducer_of(Intrinsic(op), operand.element), operand, None, axis)
-    return _with_kept(operand, found, axis, keepdims)
+    reduced = _reduced(reducer_of(Intrinsic(op), operand.element), operand, None, axis)
+    return _with_kept(operand, reduced, axis, keepdims)

@@ -12,16 +12,16 @@ from shaderad.trace.traced import is_traced
 
 
 def call_kernel(function: Launchable, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """Runs a kernel; the arrays it writes are what it returns (a tuple if several).
+    """Runs a kernel and returns the arrays that it writes (a tuple if several).
 
     Args:
         function: The decorated kernel.
-        args: Its parameters in order, Index and written ones left out.
-        kwargs: Parameters by name, and the call keywords ``dim`` (extents of the launch; may be
-            left out where arrays that are read or written at an Index itself have them),
-            ``shapes`` (of written arrays that do not have the launch's shape), ``bounds``
-            (``"raise"``, ``"ignore"`` or ``"unchecked"``), ``checks`` (``"nan"`` or
-            ``"writes"``) and ``device``.
+        args: The arguments in order, without those for Index and written parameters.
+        kwargs: Parameters by name, and the call keywords. ``dim`` is the shape of the launch; you
+            can leave it out if an array that is read or written at an Index itself has that
+            shape. ``shapes`` are those of written arrays that differ from the launch. ``bounds``
+            is ``"raise"``, ``"ignore"`` or ``"unchecked"``, ``checks`` is ``"nan"`` or
+            ``"writes"``, and ``device`` is where the kernel runs.
 
     Raises:
         ShapeError: SR0352 to SR0376, where an argument does not fit its parameter.
@@ -29,7 +29,7 @@ def call_kernel(function: Launchable, args: Sequence[Any], kwargs: Mapping[str, 
     """
     call = bound_call(function, args, kwargs)
     if is_traced(list(call.given.values())):
-        # Array functions are imported by those who trace: a first launch need not wait for them.
+        # Imported only when tracing, so that a first launch does not wait for array functions.
         from shaderad.functions.kernel_calls import traced_call
 
         return traced_call(call)

@@ -1,6 +1,6 @@
-"""One call of an array function outside of any trace: a graph of its own, kept for the next call.
+"""A call of an array function outside of any trace -> a graph that runs at once and is cached.
 
-Invariant: what runs at once and what is traced are the same function, so that they agree.
+Invariant: immediate and traced calls use the same function, so their results agree.
 """
 
 from __future__ import annotations
@@ -41,40 +41,40 @@ from shaderad.trace.traced import is_traced
 
 _KEPT_GRAPHS = 512
 _KEPT_RULES = 64
-"""Custom rules at arguments of one form; their traces hold what the rules capture."""
+"""Most custom rules kept, one per form of arguments; their traces hold captured arrays."""
 
 
 def run_operator(function: Callable[..., Any], *args: Any, zero_wins: bool = False) -> Any:
-    """``function(*args)``, which computes with traced arrays, on arrays of any sort.
+    """Calls `function`, which computes with traced arrays, on any arrays and data.
 
     `zero_wins`: True if zero cotangents suppress NaN in its pullback.
     """
     if is_traced(trees.leaves(args)):
         return function(*args)
     device = device_of(None, trees.leaves(args))
-    given = taken_apart(args, partial(array_of_data, device=device))
-    form = form_of([(x.element, x.shape) for x in given.arrays])
+    arguments = taken_apart(args, partial(array_of_data, device=device))
+    form = form_of([(x.element, x.shape) for x in arguments.arrays])
     graphs = device.kept(_Graphs)
     if isinstance(function, MethodType):
-        traced = graphs.traced(function, given, form)
+        traced = graphs.traced(function, arguments, form)
         variant, captured = traced.variant, [get() for get in traced.captured]
     else:
-        variant = graphs.variant(function, given, form)
+        variant = graphs.variant(function, arguments, form)
         captured = [_at_this_call(x, args) for x in variant.captured]
-    operands = [*given.arrays, *(array_of_captured(x, device) for x in captured)]
+    operands = [*arguments.arrays, *(array_of_captured(x, device) for x in captured)]
     results = run_graph(variant.graph, operands, form.size_by_name, device, zero_wins=zero_wins)
     return variant.result(results, form.size_by_name)
 
 
 def _at_this_call(captured: Any, args: Sequence[Any]) -> Any:
-    """A number among the arguments as it is now; anything else is what it was."""
+    """A number with its value in this call; anything else unchanged."""
     if not isinstance(captured, NumberInput):
         return captured
     return replace(captured, value=args[captured.position].value)
 
 
 def run_elementwise(function: Callable[..., Any], *operands: Any) -> Any:
-    """`run_operator`, by one graph for all numbers that stand in the same place."""
+    """Like `run_operator`, but one graph serves all numbers in the same position."""
     if is_traced(operands):
         return function(*operands)
     return run_operator(function, *(_open(x, k) for k, x in enumerate(operands)))
@@ -88,54 +88,59 @@ def _open(operand: Any, position: int) -> Any:
 
 
 class _Graphs:
-    """The graphs of the operators that ran last on one device."""
+    """The graphs of the latest operators on one device."""
 
     def __init__(self, _: Device) -> None:
-        self._known: OrderedDict[Hashable, TracedFunction] = OrderedDict()
+        self._traced_by_key: OrderedDict[Hashable, TracedFunction] = OrderedDict()
         self._traced: OrderedDict[Hashable, KeptTraces] = OrderedDict()
 
-    def variant(self, function: Callable[..., Any], given: Arguments, form: Form) -> TracedFunction:
-        called, key = _call(function, given), _key(function, given, form)
+    def variant(
+        self, function: Callable[..., Any], arguments: Arguments, form: Form
+    ) -> TracedFunction:
+        called, key = _call(function, arguments), _key(function, arguments, form)
         if key is None:
             return traced_variant(called, form)
-        found = self._known.get(key)
-        if found is None or not found.serves(form.size_by_name):
-            found = self._known[key] = traced_variant(called, form)
-            if len(self._known) > _KEPT_GRAPHS:
-                self._known.popitem(last=False)
-        return found
+        traced = self._traced_by_key.get(key)
+        if traced is None or not traced.serves(form.size_by_name):
+            traced = self._traced_by_key[key] = traced_variant(called, form)
+            if len(self._traced_by_key) > _KEPT_GRAPHS:
+                self._traced_by_key.popitem(last=False)
+        return traced
 
-    def traced(self, method: MethodType, given: Arguments, form: Form) -> Traced:
-        """The trace of a method, which runs functions of the user's that its object holds."""
-        key = _key(method, given, form)
+    def traced(self, method: MethodType, arguments: Arguments, form: Form) -> Traced:
+        """The trace of a method, which calls functions of the user that its object holds."""
+        key = _key(method, arguments, form)
         traces = KeptTraces() if key is None else self._traced.get(key)
         if traces is None:
             traces = self._traced[key] = KeptTraces()
             if len(self._traced) > _KEPT_RULES:
                 self._traced.popitem(last=False)
-        found = traces.current(form.size_by_name)
-        if found is not None:
-            captured = (get() for get in found.captured)
-            # A custom rule refuses arrays that derivatives are taken by.
+        traced = traces.current(form.size_by_name)
+        if traced is not None:
+            captured = (get() for get in traced.captured)
+            # Otherwise retrace: a custom rule refuses to capture arrays that are differentiated.
             if trace_of(x for x in captured if isinstance(x, Array)) is None:
-                return found
+                return traced
         name = getattr(method.__self__, "__name__", method.__name__)
-        roots = [(name, method.__self__), *((name, leaf) for leaf in trees.leaves(given.skeleton))]
-        return traces.trace(name, roots, _call(method, given), form)
+        roots = [
+            (name, method.__self__),
+            *((name, leaf) for leaf in trees.leaves(arguments.skeleton)),
+        ]
+        return traces.trace(name, roots, _call(method, arguments), form)
 
 
-def _call(function: Callable[..., Any], given: Arguments) -> Callable[..., Any]:
-    return lambda *arrays: function(*given.filled(arrays))
+def _call(function: Callable[..., Any], arguments: Arguments) -> Callable[..., Any]:
+    return lambda *arrays: function(*arguments.filled(arrays))
 
 
-def _key(function: Callable[..., Any], given: Arguments, form: Form) -> Hashable | None:
-    """All that a trace depends on; `None` where the meaning of an argument may change unseen."""
-    meaning = [_meaning(leaf) for leaf in trees.leaves(given.skeleton)]
-    return None if None in meaning else (function, given.key, tuple(meaning), form.key)
+def _key(function: Callable[..., Any], arguments: Arguments, form: Form) -> Hashable | None:
+    """The cache key of a trace; `None` if an argument may change its meaning unnoticed."""
+    meaning = [_meaning(leaf) for leaf in trees.leaves(arguments.skeleton)]
+    return None if None in meaning else (function, arguments.key, tuple(meaning), form.key)
 
 
 def _meaning(leaf: Any) -> Hashable | None:
-    """The identity of a function argument; `None` where its meaning may change unseen."""
+    """The key of a function argument; `None` if its meaning may change unnoticed."""
     if isinstance(leaf, UserFunction):
         return value_function(leaf)
     is_fixed = isinstance(leaf, Intrinsic | TypeObject | StructInfo | ops.Op | type)

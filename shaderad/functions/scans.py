@@ -51,7 +51,7 @@ def scan(
     Args:
         op: An associative operator, as of `reduce`.
         x: Elements of any type that `op` takes.
-        init: Comes first: one element, or one a row.
+        init: Comes first: one element, or one per row.
         axis: The axis along which totals run; an array with one axis needs none.
         exclusive: Leaves the element itself out; without `init` it starts with the neutral element.
         reverse: Runs from the end.
@@ -60,15 +60,15 @@ def scan(
         Elements of the type and shape of `x`.
 
     Raises:
-        LanguageError: SR0325 for what is no operator, SR0834 for a Python function as JAX takes it.
+        LanguageError: SR0325 for an invalid operator, SR0834 for a Python function as JAX takes it.
         ShapeError: SR0323 for an axis, SR0326 for elements of another type, SR0327 for an exclusive
             scan by a function without `init`, SR0330 and SR0349 for `init`, SR0833 for several axes
             and no `axis`.
 
     Differentiable in `x` and `init`. By `add` the cotangents are scanned from the other end; by any
     other operator ``r[i] = out_bar[i] + A[i + 1]^T r[i + 1]``, with A[i] the partial derivative of
-    a total by the one before it, which is a scan of affine maps. Right at zeros of `mul`; of a tie
-    of `min` or `max` the first takes the derivative.
+    a total by the one before it, which is a scan of affine maps. It is correct at zeros of
+    `mul`; at a tie of `min` or `max`, the first takes the derivative.
 
     Source: Blelloch, *Prefix sums and their applications*, CMU-CS-90-190 (1990); Martin, Cundy,
     *Parallelizing linear recurrent neural nets over sequence length*, ICLR 2018, for the affine
@@ -92,12 +92,12 @@ def scan(
     if reverse:
         value = b.reverse(value)
     if start is None:
-        found = b.scan(reducer, value)
+        prefixes = b.scan(reducer, value)
     else:
-        found = _from_start(reducer, value, spread(start, batch, rows.extents[:-1]), exclusive)
+        prefixes = _from_start(reducer, value, spread(start, batch, rows.extents[:-1]), exclusive)
     if reverse:
-        found = b.reverse(found)
-    return moved_axis(made(found, batch), last, position)
+        prefixes = b.reverse(prefixes)
+    return moved_axis(made(prefixes, batch), last, position)
 
 
 associative_scan = scan
@@ -111,7 +111,7 @@ def cumsum(x: Any, axis: int | None = None, *, reverse: bool = False) -> Array:
     ``result[i] = x[0] + ... + x[i]``; in reverse ``x[i] + ... + x[n - 1]``.
 
     Args:
-        x: Numbers, or vectors or matrices of them by component; of bools, how many are true.
+        x: Numbers, or vectors or matrices of them by component; counts bools that are true.
         axis: The axis along which sums run; an array with one axis needs none.
         reverse: Runs from the end.
 
@@ -146,7 +146,7 @@ def cumprod(x: Any, axis: int | None = None, *, reverse: bool = False) -> Array:
         ShapeError: SR0323 for an axis, SR0326 for structs, SR0833 for several axes and no `axis`.
 
     Differentiable: ``x_bar[j] = sum over i >= j of out_bar[i] * (product of the others up to i)``,
-    without a division: right where one or more elements are 0.
+    without a division, so it is correct where one or more elements are 0.
 
     Source: Blelloch, *Prefix sums and their applications*, CMU-CS-90-190 (1990).
     """
@@ -168,7 +168,7 @@ def diff(x: Any, n: int = 1, axis: int = -1) -> Array:
     ``result[i] = x[i + 1] - x[i]``, `n` times.
 
     Args:
-        x: Numbers, or vectors or matrices of them by component; of bools, whether they differ.
+        x: Numbers, or vectors or matrices of them by component; for bools, tests if they differ.
         n: How often differences are taken, a number.
         axis: The axis along which neighbours stand.
 
@@ -178,29 +178,30 @@ def diff(x: Any, n: int = 1, axis: int = -1) -> Array:
 
     Raises:
         LanguageError: SR0304 for structs, SR0320 for an `n` that is not known while tracing.
-        ShapeError: SR0323 for an axis, SR0370 and SR0371 for what is no number of times.
+        ShapeError: SR0323 for an axis, SR0370 and SR0371 for an invalid `n`.
 
     Differentiable: for ``n = 1``, ``x_bar[i] = out_bar[i - 1] - out_bar[i]``, without what is
     outside.
     """
-    found = traced(x, "x")
-    position = len(found.batch) + axis_of(axis, len(found.extents))
+    differences = traced(x, "x")
+    position = len(differences.batch) + axis_of(axis, len(differences.extents))
     times = size_of(n, "n")
     if not isinstance(times, int):
         TracedSize(times).refuse("`n` of `diff`")
-    name = "not_equal" if is_bool(found.element) else "subtract"
-    while times > 0 and tracing().is_positive(found.value.shape[position]):
-        rest = sizes.subtract(found.value.shape[position], 1)
+    name = "not_equal" if is_bool(differences.element) else "subtract"
+    while times > 0 and tracing().is_positive(differences.value.shape[position]):
+        rest = sizes.subtract(differences.value.shape[position], 1)
         after, before = (
-            made(b.piece(found.value, position, start, rest), found.batch) for start in (1, 0)
+            made(b.piece(differences.value, position, start, rest), differences.batch)
+            for start in (1, 0)
         )
-        found = binary(name, after, before)
+        differences = binary(name, after, before)
         times -= 1
-    return found
+    return differences
 
 
 def _from_start(op: Any, rows: Value, start: Value, exclusive: bool) -> Value:
-    """The scan of each row behind a first element, without its last or its first total."""
+    """The scan of each row after a first element, without its last total or its first one."""
     axis = len(rows.shape) - 1
     first = b.reshape(start, (*start.shape, 1))
     totals = b.scan(op, b.concatenate((first, rows), axis))

@@ -47,8 +47,8 @@ def argsort(keys: Any, axis: int | None = None) -> Array:
             several axes and no `axis`.
     """
     operand, position = _keys("argsort", keys, axis)
-    found = made(_order(operand.value), operand.batch)
-    return moved_axis(found, len(operand.extents) - 1, position)
+    order = made(_order(operand.value), operand.batch)
+    return moved_axis(order, len(operand.extents) - 1, position)
 
 
 @array_function
@@ -68,8 +68,8 @@ def sort(keys: Any, axis: int | None = None) -> Array:
     Source: Green, McColl, Bader, *GPU Merge Path*, ICS 2012.
     """
     operand, position = _keys("sort", keys, axis)
-    found = made(_taken(operand.value, _order(operand.value)), operand.batch)
-    return moved_axis(found, len(operand.extents) - 1, position)
+    ordered = made(_taken(operand.value, _order(operand.value)), operand.batch)
+    return moved_axis(ordered, len(operand.extents) - 1, position)
 
 
 def _keys(name: str, keys: Any, axis: int | None) -> tuple[TracedArray, int]:
@@ -95,15 +95,15 @@ def _taken(x: Value, order: Value) -> Value:
 
 @array_function
 def segment_reduce(op: Operator, init: Any, size: Any, index: Any, values: Any) -> Array:
-    """The values of each segment combined by an operator; `index` says the segment of each value.
+    """The values of each segment, combined by an operator; `index` holds the segment of each value.
 
-    JAX's ``segment_sum`` does so, too; PyTorch's ``segment_reduce`` takes lengths of segments.
+    JAX's ``segment_sum`` works the same way; PyTorch's ``segment_reduce`` takes segment lengths.
 
     ``result[s] = init op values[j] op ...`` over all j with ``index[j] == s``, in their order.
 
     Args:
         op: An associative operator, as of `reduce`.
-        init: Comes once, before the first value of each segment; one element, or one a segment.
+        init: Comes once, before the first value of each segment; one element, or one per segment.
         size: How many segments; an index out of their range is ignored.
         index: The segment of each value, ints in any order.
         values: Elements, or rows; its first axes are those of `index`.
@@ -112,7 +112,7 @@ def segment_reduce(op: Operator, init: Any, size: Any, index: Any, values: Any) 
         ``size`` elements, or rows; an empty segment holds `init`.
 
     Raises:
-        LanguageError: SR0325 for what is no operator, SR0343 inside of `map`.
+        LanguageError: SR0325 for an invalid operator, SR0343 inside of `map`.
         ShapeError: SR0326 for elements of another type, SR0330 and SR0349 for `init`, SR0340 for an
             index that holds no ints, SR0341 where index and values do not fit, SR0370 and SR0371
             for the size.
@@ -120,28 +120,28 @@ def segment_reduce(op: Operator, init: Any, size: Any, index: Any, values: Any) 
     Differentiable in `init` and `values`, as `reduce` is.
     """
     numbers, count = as_array(index), size_of(size, "size")
-    given = as_array(values)
-    start = conform(init, given.element, "init")
-    if common_batch([numbers, given, start]):
+    elements = as_array(values)
+    start = conform(init, elements.element, "init")
+    if common_batch([numbers, elements, start]):
         raise error("SR0343", user_span(), name="segment_reduce", instead="")
     if numbers.element != INT:
         raise error("SR0340", user_span(), found=numbers.element)
     rank = len(numbers.extents)
-    agree = len(given.extents) >= rank and all(
-        tracing().are_equal(p, q) for p, q in zip(numbers.extents, given.extents, strict=False)
+    agree = len(elements.extents) >= rank and all(
+        tracing().are_equal(p, q) for p, q in zip(numbers.extents, elements.extents, strict=False)
     )
     if not agree:
-        raise error("SR0341", user_span(), found=known_shape(given.extents),
+        raise error("SR0341", user_span(), found=known_shape(elements.extents),
                     wanted=known_shape(numbers.extents))  # fmt: skip
-    total, rest = sizes.product(numbers.extents), given.extents[rank:]
-    rows = b.reshape(given.value, (total, *rest))
-    at = b.reshape(numbers.value, (total,))
-    first = spread(start_of(start, given.element, (count, *rest)), (), (count, *rest))
-    reducer = reducer_of(op, given.element)
+    total, rest = sizes.product(numbers.extents), elements.extents[rank:]
+    rows = b.reshape(elements.value, (total, *rest))
+    row_segments = b.reshape(numbers.value, (total,))
+    first = spread(start_of(start, elements.element, (count, *rest)), (), (count, *rest))
+    reducer = reducer_of(op, elements.element)
     if reducer == ops.ADD:
-        node = arrays.ScatterAdd(operands=(first, rows, at), span=user_span())
+        node = arrays.ScatterAdd(operands=(first, rows, row_segments), span=user_span())
         return made(node.result, ())
-    return made(fold_by_bin(reducer, first, rows, at, user_span()), ())
+    return made(fold_by_bin(reducer, first, rows, row_segments, user_span()), ())
 
 
 @api_boundary

@@ -1,4 +1,4 @@
-"""`norm`, `var`, `std` over axes, with derivatives of 0 where their roots are 0."""
+"""`norm`, `var`, `std` over axes; the derivative of a root is 0 where the root is 0."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def norm(x: Any, *, axis: Axes = None, keepdims: bool = False) -> Array:
         keepdims: Keeps each axis, with an extent of 1.
 
     Returns:
-        Floats; 0 of nothing. Halves are computed in float, and rounded once.
+        Floats; 0 for no elements. Halves are computed in float, and rounded once.
 
     Raises:
         ShapeError: SR0323 for an axis, SR0326 for structs, SR0832 for vectors without `axis`.
@@ -93,7 +93,7 @@ def var(x: Any, axis: Axes = None, *, ddof: int = 0, keepdims: bool = False) -> 
 
     Raises:
         LanguageError: SR0304 for structs, SR0312 where `ddof` leaves nothing to divide by.
-        ShapeError: SR0323 for an axis, SR0327 of nothing, SR0370 for a `ddof` that is no whole
+        ShapeError: SR0323 for an axis, SR0327 for no elements, SR0370 for a `ddof` that is no whole
             number.
 
     Differentiable: ``x_bar = out_bar * 2 * (x - mean(x)) / (n - ddof)``.
@@ -121,7 +121,7 @@ def std(x: Any, axis: Axes = None, *, ddof: int = 0, keepdims: bool = False) -> 
 
     Raises:
         LanguageError: SR0304 for structs, SR0312 where `ddof` leaves nothing to divide by.
-        ShapeError: SR0323 for an axis, SR0327 of nothing, SR0370 for a `ddof` that is no whole
+        ShapeError: SR0323 for an axis, SR0327 for no elements, SR0370 for a `ddof` that is no whole
             number.
 
     Differentiable: ``x_bar = out_bar * (x - mean(x)) / ((n - ddof) * out)``, and 0 where all
@@ -141,7 +141,7 @@ def _variance(x: TracedArray, name: str, axis: Axes, ddof: Any, keepdims: bool) 
 
 
 def _first(x: TracedArray, axis: Axes) -> TracedArray:
-    """The first element over axes, which are kept."""
+    """The first element along axes, which stay as axes of 1."""
     value = x.value
     for k in axes_of(axis, len(x.extents)):
         value = b.piece(value, len(x.batch) + k, 0, 1)
@@ -149,16 +149,16 @@ def _first(x: TracedArray, axis: Axes) -> TracedArray:
 
 
 def _after(count: Size, ddof: Any, name: str, x: TracedArray) -> Size:
-    """``count - ddof``, which is positive.
+    """``count - ddof``, which must be positive.
 
     Raises:
-        LanguageError: SR0312, where it is not.
+        LanguageError: SR0312 if it is not.
         ShapeError: SR0370 for a `ddof` that is no whole number.
     """
     left = sizes.subtract(count, whole_number(ddof, "ddof"))
     if not tracing().is_positive(left):
-        found = f"`ddof={ddof}` for an array of shape {known_shape(x.extents)}"
-        raise error("SR0312", user_span(), name=name, found=found,
+        setting = f"`ddof={ddof}` for an array of shape {known_shape(x.extents)}"
+        raise error("SR0312", user_span(), name=name, found=setting,
                     help="give it fewer than there are elements in each sum")  # fmt: skip
     return left
 

@@ -1,7 +1,7 @@
 """``x[...]``, as NumPy's: positions, slices, `None`, `...`, index arrays.
 
-A trace gets nodes. Outside of one, a slice shares the bytes of its array where they lie together,
-else it is a copy; index arrays run at once as a kept graph.
+In a trace, these become nodes. Outside of one, a slice shares the bytes of its array if they are
+contiguous, and is a copy otherwise; index arrays run at once as a cached graph.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def subscripted(source: Array, key: Any) -> TracedArray:
     if not any(is_index_array(item) for item in keys):
         return _basic(x, keys)
     plain = [slice(None) if is_index_array(item) else item for item in keys]
-    found = _basic(x, plain)
+    selected = _basic(x, plain)
     axes: list[int] = []
     axis = 0
     for item in keys:
@@ -62,38 +62,38 @@ def subscripted(source: Array, key: Any) -> TracedArray:
             axes.append(axis)
         if item is None or isinstance(item, slice) or is_index_array(item):
             axis += 1
-    return _by_arrays(found, axes, [item for item in keys if is_index_array(item)],
+    return _by_arrays(selected, axes, [item for item in keys if is_index_array(item)],
                       _are_adjacent(keys))  # fmt: skip
 
 
 def is_index_array(item: Any) -> bool:
-    """True if a key is one position an element; an array without axes is a position, too."""
+    """True if a key is an array of positions; an `Array` without axes only if it is traced."""
     if isinstance(item, Array):
         return bool(item.shape) or isinstance(item, TracedArray)
     return is_host_array(item) or isinstance(item, list)
 
 
 def _are_adjacent(keys: Sequence[Any]) -> bool:
-    """True if index arrays and positions stand next to each other, as NumPy counts them."""
-    at = [k for k, item in enumerate(keys) if item is not None and not isinstance(item, slice)]
-    return at[-1] - at[0] == len(at) - 1
+    """True if index arrays and positions are adjacent, by the rule of NumPy."""
+    indices = [k for k, item in enumerate(keys) if item is not None and not isinstance(item, slice)]
+    return indices[-1] - indices[0] == len(indices) - 1
 
 
 def _by_arrays(
     x: TracedArray, axes: Sequence[int], index: Sequence[Any], are_adjacent: bool
 ) -> TracedArray:
-    """`x` read at one index array for each of `axes`."""
+    """`x` indexed by one array for each of `axes`."""
     rest = [k for k in range(len(x.extents)) if k not in axes]
-    found = gathered(transpose(x, [*axes, *rest]), index, is_reported=True)
-    rank = len(found.extents) - len(rest)
+    elements = gathered(transpose(x, [*axes, *rest]), index, is_reported=True)
+    rank = len(elements.extents) - len(rest)
     before = sum(k < axes[0] for k in rest) if are_adjacent else 0
-    # The axes of the index stand in front; NumPy puts them where the index arrays stood.
+    # The axes of the index come first; NumPy puts them where the index arrays were.
     order = [*range(rank, rank + before), *range(rank), *range(rank + before, rank + len(rest))]
-    return transpose(found, order)
+    return transpose(elements, order)
 
 
 def expanded(key: Any, extents: Shape) -> list[Any]:
-    """One item an axis, and the `None`s between them.
+    """One item per axis, and the `None`s between them.
 
     Raises:
         ShapeError: SR0380 for a second ``...``, SR0381 for too many items.
@@ -103,27 +103,27 @@ def expanded(key: Any, extents: Shape) -> list[Any]:
     rank = len(extents)
     if count > rank:
         raise error("SR0381", user_span(), count=count, shape=known_shape(extents))
-    at = [k for k, item in enumerate(items) if item is Ellipsis]
-    if len(at) > 1:
+    ellipses = [k for k, item in enumerate(items) if item is Ellipsis]
+    if len(ellipses) > 1:
         raise error("SR0380", user_span(), found="`...` twice")
     rest = [slice(None)] * (rank - count)
-    if not at:
+    if not ellipses:
         return [*items, *rest]
-    return [*items[: at[0]], *rest, *items[at[0] + 1 :]]
+    return [*items[: ellipses[0]], *rest, *items[ellipses[0] + 1 :]]
 
 
 def _basic(x: TracedArray, keys: Sequence[Any]) -> TracedArray:
-    """Positions, slices and new axes."""
+    """`x` indexed by positions, slices and new axes."""
     parts = axis_parts(keys, x.extents)
     skipped = len(x.batch)
-    whole = (*x.batch, *(one.count for one in parts))
+    whole = (*x.batch, *(part.count for part in parts))
     value = x.value
-    if any((one.start, one.step, one.count) != (0, 1, e)
-           for one, e in zip(parts, x.extents, strict=True)):  # fmt: skip
+    if any((part.start, part.step, part.count) != (0, 1, e)
+           for part, e in zip(parts, x.extents, strict=True)):  # fmt: skip
         value = arrays.Slice(
             operands=(value,),
-            starts=(*(0,) * skipped, *(one.start for one in parts)),
-            steps=(*(1,) * skipped, *(one.step for one in parts)),
+            starts=(*(0,) * skipped, *(part.start for part in parts)),
+            steps=(*(1,) * skipped, *(part.step for part in parts)),
             shape=whole,
         ).result
     return made(b.reshape(value, (*x.batch, *shape_of_parts(keys, parts))), x.batch)
@@ -143,15 +143,15 @@ def axis_parts(keys: Sequence[Any], extents: Shape) -> list[AxisPart]:
 def shape_of_parts(keys: Sequence[Any], parts: Sequence[AxisPart]) -> Shape:
     """The shape of the selected elements; a `None` among `keys` is an axis of one."""
     remaining = iter(parts)
-    found: list[Size] = []
+    extents: list[Size] = []
     for item in keys:
         if item is None:
-            found.append(1)
+            extents.append(1)
             continue
         part = next(remaining)
         if part.is_kept:
-            found.append(part.count)
-    return tuple(found)
+            extents.append(part.count)
+    return tuple(extents)
 
 
 def _part(item: Any, extent: Size) -> AxisPart:
@@ -170,7 +170,7 @@ def _slice(item: slice[Any, Any, Any], extent: Size) -> AxisPart:
     """The positions of a slice, as Python defines them.
 
     Raises:
-        ShapeError: SR0380 for bounds and steps that are no whole numbers, or a step of 0.
+        ShapeError: SR0380 for bounds and steps that are not whole numbers, or a step of 0.
     """
     step = 1 if item.step is None else size_or_none(item.step)
     if not isinstance(step, int) or step == 0:
@@ -184,25 +184,25 @@ def _slice(item: slice[Any, Any, Any], extent: Size) -> AxisPart:
     return AxisPart(start, step, sizes.divide_up(length, abs(step)), is_kept=True)
 
 
-def _bound(given: Any, extent: Size, low: Size, high: Size, default: Size) -> Size:
-    """One end of a slice, counted from the front and inside of the axis."""
-    if given is None:
+def _bound(bound: Any, extent: Size, low: Size, high: Size, default: Size) -> Size:
+    """One end of a slice, counted from the front and clamped to the axis."""
+    if bound is None:
         return default
-    found = size_or_none(given)
-    if found is None:
-        raise error("SR0380", user_span(), found=f"`{given!r}`")
-    if is_less(found, 0):
-        found = sizes.add(found, extent)
-    if is_less(found, low):
+    position = size_or_none(bound)
+    if position is None:
+        raise error("SR0380", user_span(), found=f"`{bound!r}`")
+    if is_less(position, 0):
+        position = sizes.add(position, extent)
+    if is_less(position, low):
         return low
-    return high if is_less(high, found) else found
+    return high if is_less(high, position) else position
 
 
 def sliced(source: Array, key: Any) -> Array:
     """The part of `source` that `key` selects.
 
     Raises:
-        ShapeError: SR0380 for keys that are no positions or slices, SR0381 for too many.
+        ShapeError: SR0380 for keys that are neither positions nor slices, SR0381 for too many.
         BoundsError: SR0665, where a position is out of range.
     """
     keys = cast("tuple[Any, ...]", key if isinstance(key, tuple) else (key,))
@@ -217,7 +217,7 @@ def sliced(source: Array, key: Any) -> Array:
 
 
 def _read(item: Any) -> Any:
-    """`item` with numbers for arrays of one whole number."""
+    """`item` with each array that holds one whole number replaced by that number."""
     if isinstance(item, slice):
         bounds = cast("slice[Any, Any, Any]", item)
         return slice(_read(bounds.start), _read(bounds.stop), _read(bounds.step))
@@ -229,33 +229,33 @@ def _read(item: Any) -> Any:
 
 
 def _lie_together(parts: Sequence[AxisPart], shape: KnownShape) -> bool:
-    """True if the selected elements follow each other: positions, one slice, whole axes."""
-    if any(one.count == 0 for one in parts):
+    """True if the selected elements are contiguous: positions, one slice, then whole axes."""
+    if any(part.count == 0 for part in parts):
         return True
-    first = next((k for k, one in enumerate(parts) if one.count != 1), len(parts))
+    first = next((k for k, part in enumerate(parts) if part.count != 1), len(parts))
     if first < len(parts) and parts[first].step != 1:
         return False
     rest = zip(parts[first + 1 :], shape[first + 1 :], strict=True)
-    return all(one.step == 1 and one.count == extent for one, extent in rest)
+    return all(part.step == 1 and part.count == extent for part, extent in rest)
 
 
 def _element_offset(parts: Sequence[AxisPart], shape: KnownShape) -> int:
-    if any(one.count == 0 for one in parts):
+    if any(part.count == 0 for part in parts):
         return 0
-    starts = cast("list[int]", [one.start for one in parts])
+    starts = cast("list[int]", [part.start for part in parts])
     return sum(start * prod(shape[k + 1 :]) for k, start in enumerate(starts))
 
 
 def _splits_word(parts: Sequence[AxisPart], source: Array) -> bool:
-    """True if a view of halves would begin or end inside a word: devices copy whole ones."""
+    """True if a view of halves would begin or end inside a word, because devices copy words."""
     first = _element_offset(parts, source.shape)
-    end = first + prod(cast("list[int]", [one.count for one in parts]))
+    end = first + prod(cast("list[int]", [part.count for part in parts]))
     bounds = (first, end) if end < source.size else (first,)
     return any(k * types.byte_count(source.element) % buffers.WORD_BYTES for k in bounds)
 
 
 def _view(source: Array, shape: KnownShape, first: int) -> Array:
-    """The elements from position `first` on, in memory order, as `shape`."""
+    """The elements from position `first` on, in memory order, with shape `shape`."""
     skipped = first * types.byte_count(source.element)
     view = source.viewed(source.element, shape, skipped)
 
@@ -276,9 +276,10 @@ def _view(source: Array, shape: KnownShape, first: int) -> Array:
 
 
 def _copy(source: Array, parts: Sequence[AxisPart], shape: KnownShape) -> Array:
-    graph = _slice_graph(source.element, tuple(one.step for one in parts), len(shape))
-    known = [*source.shape, *(one.start for one in parts), *(one.count for one in parts), *shape]
-    size_by_name = dict(zip(_names(len(known)), cast("list[int]", known), strict=True))
+    graph = _slice_graph(source.element, tuple(part.step for part in parts), len(shape))
+    starts, counts = [part.start for part in parts], [part.count for part in parts]
+    numbers = [*source.shape, *starts, *counts, *shape]
+    size_by_name = dict(zip(_names(len(numbers)), cast("list[int]", numbers), strict=True))
     return run_graph(graph, [source], size_by_name, source.device)[0]
 
 
@@ -288,7 +289,7 @@ def _names(count: int) -> list[str]:
 
 @lru_cache(maxsize=128)
 def _slice_graph(element: types.Type, steps: tuple[int, ...], rank: int) -> Graph:
-    """A slice whose sizes are open: extents, starts and counts by axis, and the result's shape."""
+    """The graph of a slice with symbolic extents, starts and counts per axis, and result shape."""
     symbols = iter(sizes.symbol(name) for name in _names(3 * len(steps) + rank))
     extents, starts, counts = (tuple(next(symbols) for _ in steps) for _ in range(3))
     source = Value(ArrayType(element, extents))

@@ -1,8 +1,8 @@
-"""A call of a function of flat lists, as JAX carries it, and its run on host arrays.
+"""A call of a function of flat lists, as a parameter of JAX's primitive -> its run on host arrays.
 
-A primal that will be differentiated leaves itself on its device under a ticket, a number that JAX
-hands to its derivatives: they use the arguments that are there. Invariant: a ticket is an
-optimisation; where what it names is gone, the derivative runs the primal again.
+A primal that will be differentiated is kept on its device under a ticket, a number that JAX passes
+to its derivatives, so that they reuse the uploaded arguments. Invariant: a ticket is only an
+optimisation: if its run has been dropped, the derivative runs the primal again.
 """
 
 from __future__ import annotations
@@ -20,43 +20,43 @@ import numpy as np
 
 from shaderad.device.devices import Device
 from shaderad.jax.tensors import HostArray, in_form, on_host
-from shaderad.wrapped.flat import Flat, FlatAt, Given, LinearMap
+from shaderad.wrapped.flat import CallLeaves, Flat, FlatAt, LinearMap
 from shaderad.wrapped.parts import ArrayPart, Outline, contents
 from shaderad.wrapped.primals import Primal
 
 TICKET = np.dtype(np.uint32)
 KEPT_RUNS = 32
-"""Runs that wait for a derivative, at most, where JAX alone knows if there will be one: more than
-a step of training has wrapped functions, and few enough for their arguments to stay in memory."""
+"""Most calls kept for a derivative that JAX may or may not request: more than the wrapped functions
+in a training step, and few enough for their arguments to fit in memory."""
 
 
 @dataclass(frozen=True)
 class FlatCall:
-    """A function of flat lists, and what its arguments have beside tensors."""
+    """A function of flat lists, with all of its arguments but the tensors."""
 
     flat: Flat
     form: int
     whole: tuple[int, ...]
     real: tuple[float, ...]
     device: Device
-    """The device where it runs, in whichever thread."""
+    """The device where it runs, in any thread."""
     outlines: tuple[Outline, ...]
-    """For each leaf of the result."""
+    """Shape and dtype of each leaf of the result."""
     keeps: bool = False
-    """True if it leaves itself under a ticket, its last result."""
+    """True if the run is kept under a ticket, which is then the last result."""
 
     @property
     def is_derivative(self) -> bool:
         """True if the last operand is the ticket of its primal."""
         return isinstance(self.flat, LinearMap)
 
-    def given(self, tensors: Sequence[HostArray]) -> Given:
-        return Given(tensors, self.whole, self.real)
+    def arguments(self, tensors: Sequence[HostArray]) -> CallLeaves:
+        return CallLeaves(tensors, self.whole, self.real)
 
 
 @dataclass(frozen=True)
 class BatchAxis:
-    """An axis of a batch: its size, and the operands that have it, in front of their others."""
+    """A batch axis: its size, and which operands have it as their first axis."""
 
     size: int
     members: tuple[bool, ...]
@@ -66,7 +66,7 @@ Axes = tuple[BatchAxis, ...]
 
 
 class KeptRuns:
-    """The functions at their arguments on a device that wait for their derivatives, by ticket."""
+    """The runs that wait on a device for their derivatives, by ticket."""
 
     def __init__(self, device: Device) -> None:
         self._numbers = count()
@@ -76,53 +76,58 @@ class KeptRuns:
         self._lock = Lock()
 
     def keep(self, runs: Sequence[FlatAt]) -> list[int]:
-        """Tickets for the runs of one call; those of an old call may end for it."""
+        """Keeps the runs of one call and returns their tickets; may drop those of an old call."""
         with self._lock:
             tickets = [next(self._numbers) % 2**32 for _ in runs]
             self._by_number.update(zip(tickets, runs, strict=True))
             self._order.append(tuple(tickets))
             if len(self._order) > KEPT_RUNS:
-                self._drop([one for one in self._order.popleft() if one not in self._owned])
+                self._drop(
+                    [number for number in self._order.popleft() if number not in self._owned]
+                )
         return tickets
 
     def take(self, tickets: Sequence[int]) -> dict[int, FlatAt]:
-        """The runs of tickets, which end unless somebody owns them."""
+        """The runs of these tickets, which are dropped unless they are owned."""
         with self._lock:
-            found = {one: self._by_number[one] for one in tickets if one in self._by_number}
-            self._drop([one for one in found if one not in self._owned])
-        return found
+            run_by_ticket = {
+                ticket: self._by_number[ticket] for ticket in tickets if ticket in self._by_number
+            }
+            self._drop([ticket for ticket in run_by_ticket if ticket not in self._owned])
+        return run_by_ticket
 
     def own(self, ticket: Any) -> None:
-        """Lets the runs of an array of tickets live as long as the array."""
+        """Keeps the runs of an array of tickets alive as long as the array."""
         numbers = np.asarray(ticket).reshape(-1).tolist()
         with self._lock:
             self._owned.update(numbers)
         weakref.finalize(ticket, self._release, numbers)
 
     def _release(self, numbers: Sequence[int]) -> None:
-        # Not under the lock, which the thread may hold whose garbage is collected.
-        for one in numbers:
-            self._owned.discard(one)
-            self._by_number.pop(one, None)
+        # Without the lock, because garbage collection may run in a thread that holds it.
+        for number in numbers:
+            self._owned.discard(number)
+            self._by_number.pop(number, None)
 
     def _drop(self, numbers: Sequence[int]) -> None:
-        for one in numbers:
-            self._by_number.pop(one, None)
+        for number in numbers:
+            self._by_number.pop(number, None)
 
     def __len__(self) -> int:
         return len(self._by_number)
 
 
 def run(call: FlatCall, axes: Axes, operands: Sequence[Any]) -> list[HostArray]:
-    """The results of a call, of each element of a batch, and its tickets if it keeps itself."""
+    """The results of a call for a whole batch, and tickets if the call is kept."""
     host = [on_host(x) for x in operands]
     with call.device:
-        found, runs = _runs(call, [*elements(axes, host)], host)
-        read = iter(contents([part for parts in found for part in parts]))
-    rows = [[in_form(next(read), one) for one in call.outlines] for _ in found]
+        parts_by_row, runs = _runs(call, [*elements(axes, host)], host)
+        read = iter(contents([part for parts in parts_by_row for part in parts]))
+    rows = [[in_form(next(read), outline) for outline in call.outlines] for _ in parts_by_row]
     extents = tuple(axis.size for axis in axes)
     results = [
-        _joined([row[k] for row in rows], extents, one) for k, one in enumerate(call.outlines)
+        _joined([row[k] for row in rows], extents, outline)
+        for k, outline in enumerate(call.outlines)
     ]
     if not call.keeps:
         return results
@@ -133,33 +138,33 @@ def run(call: FlatCall, axes: Axes, operands: Sequence[Any]) -> list[HostArray]:
 def _runs(
     call: FlatCall, rows: Sequence[Sequence[HostArray]], operands: Sequence[HostArray]
 ) -> tuple[list[Sequence[ArrayPart]], list[FlatAt]]:
-    """The results of each element, and the runs to be kept."""
+    """The results for each element of the batch, and the runs to keep."""
     flat = call.flat
     if isinstance(flat, LinearMap):
         tensors = [row[:-1] for row in rows]
         if not call.keeps:
-            known = call.device.kept(KeptRuns).take(operands[-1].reshape(-1).tolist())
-            return [_mapped(call, flat, row, known) for row in rows], []
+            run_by_ticket = call.device.kept(KeptRuns).take(operands[-1].reshape(-1).tolist())
+            return [_mapped(call, flat, row, run_by_ticket) for row in rows], []
     else:
         tensors = rows
         if not call.keeps:
             assert isinstance(flat, Primal)
-            return [flat.called(call.form, call.given(row)).parts for row in rows], []
-    runs = [flat.at(call.form, call.given(row)) for row in tensors]
-    return [one.parts for one in runs], runs
+            return [flat.called(call.form, call.arguments(row)).parts for row in rows], []
+    runs = [flat.at(call.form, call.arguments(row)) for row in tensors]
+    return [primal_run.parts for primal_run in runs], runs
 
 
 def _mapped(
-    call: FlatCall, flat: LinearMap, row: Sequence[HostArray], known: dict[int, FlatAt]
+    call: FlatCall, flat: LinearMap, row: Sequence[HostArray], run_by_ticket: dict[int, FlatAt]
 ) -> list[ArrayPart]:
     *tensors, ticket = row
-    own, given = flat.taken_apart(call.form, tensors)
-    at = known.get(int(ticket)) or flat.primal_at(call.form, call.given(own))
-    return flat.mapped(call.form, at, given)
+    own, derivatives = flat.taken_apart(call.form, tensors)
+    primal = run_by_ticket.get(int(ticket)) or flat.primal_at(call.form, call.arguments(own))
+    return flat.mapped(call.form, primal, derivatives)
 
 
 def elements(axes: Axes, operands: Sequence[HostArray]) -> Iterator[Sequence[HostArray]]:
-    """The operands of each element of a batch, the last axis fastest."""
+    """The operands for each element of a batch, with the last axis fastest."""
     if not axes:
         yield operands
         return
@@ -170,7 +175,7 @@ def elements(axes: Axes, operands: Sequence[HostArray]) -> Iterator[Sequence[Hos
 
 
 def _joined(column: Sequence[HostArray], extents: tuple[int, ...], outline: Outline) -> HostArray:
-    """One result of all elements."""
+    """One result for all elements of the batch."""
     if not extents:
         return column[0]
     shape = (*extents, *outline.shape)

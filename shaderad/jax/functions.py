@@ -18,7 +18,7 @@ from shaderad.jax.calls import FlatCall
 from shaderad.jax.primitive import bind
 from shaderad.jax.tensors import canonical, from_host, hollow, home_of, on_host, outline_of
 from shaderad.trace.captures import Reads
-from shaderad.wrapped.flat import Given
+from shaderad.wrapped.flat import CallLeaves
 from shaderad.wrapped.parts import Outline, contents
 from shaderad.wrapped.primals import Noted, primal_of
 from shaderad.wrapped.structures import TENSOR, Leaves, Structure, structure_of, tree_of
@@ -28,7 +28,7 @@ __all__ = ["wrap"]
 _Outlined = tuple[Noted, tuple[Outline, ...]]
 _TRACER: Any = cast("Any", jax).core.Tracer
 SHAPES = 512
-"""Combinations of shapes and numbers whose results are known without a new trace."""
+"""Most combinations of shapes and numbers whose outlines are cached."""
 
 
 class JaxFunction:
@@ -57,8 +57,8 @@ class JaxFunction:
         return tree_of(structure, iter(results), iter(whole), iter(real))
 
     def _called(self, form: int, leaves: Leaves) -> tuple[Sequence[Any], Noted]:
-        given = Given([on_host(x) for x in leaves.tensors], leaves.whole, leaves.real)
-        result = self._flat.called(form, given)
+        arguments = CallLeaves([on_host(x) for x in leaves.tensors], leaves.whole, leaves.real)
+        result = self._flat.called(form, arguments)
         home = home_of(leaves.tensors)
         return [from_host(x, home) for x in contents(result.parts)], result.noted
 
@@ -71,12 +71,12 @@ class JaxFunction:
         return bind(call, leaves.tensors), noted
 
     def _outlined(self, *key: Any) -> _Outlined:
-        """`_outline`, as it was if the function would read the same again."""
-        known = self._outlines.get(key)
-        if known is not None and known[0].are_current():
-            return known[1]
+        """`_outline`, cached for as long as the values that the function reads are current."""
+        kept = self._outlines.get(key)
+        if kept is not None and kept[0].are_current():
+            return kept[1]
         reads = None
-        with suppress(LanguageError):  # It captures too much to compare.
+        with suppress(LanguageError):  # The function captures too much to compare.
             reads = Reads(
                 self.__name__, [(self.__name__, self.function), ("call", self._flat.call)]
             )
@@ -95,10 +95,10 @@ class JaxFunction:
         device: Device,
         tensors: Sequence[Outline],
     ) -> _Outlined:
-        """The structure of the result and the outline of its leaves, by tracing."""
-        given = Given([hollow(one) for one in tensors], whole, real)
+        """Traces the function for the structure of its result and the outlines of its leaves."""
+        arguments = CallLeaves([hollow(tensor) for tensor in tensors], whole, real)
         with device:
-            result, outlines = self._flat.outlined(form, given)
+            result, outlines = self._flat.outlined(form, arguments)
         return result.noted, tuple(outlines)
 
     def __repr__(self) -> str:
@@ -106,7 +106,7 @@ class JaxFunction:
 
 
 def _is_tensor(leaf: Any) -> bool:
-    """True for what JAX or NumPy holds; keys of random numbers have a dtype that is JAX's alone."""
+    """True for arrays of JAX or NumPy, except those with dtypes of JAX alone, such as PRNG keys."""
     is_array = isinstance(leaf, jax.Array | np.ndarray | np.generic)
     return is_array and isinstance(cast("Any", leaf).dtype, np.dtype)
 
@@ -128,8 +128,8 @@ def wrap(function: Callable[..., Any], **call: Any) -> JaxFunction:
         on the CPU or another device; arrays of structs are dicts of arrays.
 
     Raises:
-        DerivativeError: SR0453 for an array of floats in `call`, SR0466 for what cannot be called;
-            when called, SR0477 for an argument that is neither array nor number; when
+        DerivativeError: SR0453 for an array of floats in `call`, SR0466 if `function` is not
+            callable; when called, SR0477 for an argument that is neither array nor number; when
             differentiated, SR0478 for an array from which no derivative flows, SR0472 for forward
             mode through a `custom_vjp`.
 

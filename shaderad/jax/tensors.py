@@ -20,30 +20,30 @@ def outline_of(x: Any) -> Outline:
 
 
 def on_host(x: Any) -> HostArray:
-    """The content of an array: its own memory where that is the host's."""
+    """The content of an array, without a copy if it is on the host."""
     content = np.asarray(x)
-    # bfloat16 and its like, which NumPy does not have.
+    # NumPy does not have bfloat16 and similar types.
     return content.astype(np.float32) if content.dtype.kind == "V" else content
 
 
 def hollow(outline: Outline) -> HostArray:
-    """Zeros in place of an array that has a shape and no content."""
+    """Zeros in the shape of an array that has no content."""
     return on_host(np.zeros(outline.shape, outline.dtype))
 
 
 def in_form(content: HostArray, outline: Outline) -> HostArray:
-    """A result in the shape and dtype that JAX was told of it."""
+    """A result in the shape and dtype that were announced to JAX."""
     return content.reshape(outline.shape).astype(outline.dtype, copy=False)
 
 
 def canonical(outline: Outline) -> Outline:
-    """The outline of an array once it is JAX's: without 64 bits, unless JAX has them."""
+    """The outline of an array in JAX, which has no 64-bit types unless they are enabled."""
     dtype: Any = _jax.dtypes.canonicalize_dtype(outline.dtype)
     return Outline(outline.shape, np.dtype(dtype))
 
 
 def home_of(arrays: Sequence[Any]) -> Any:
-    """Where results belong: on the device of the first array, `None` for JAX's default."""
+    """The device for results: that of the first array; `None` for the default of JAX."""
     for x in arrays:
         homes = x.devices() if isinstance(x, jax.Array) else ()
         if len(homes) == 1:
@@ -53,5 +53,5 @@ def home_of(arrays: Sequence[Any]) -> Any:
 
 
 def from_host(content: HostArray, home: Any) -> jax.Array:
-    """An array of what nobody else holds."""
+    """An array with this content, which it may take over."""
     return _jax.device_put(content, home)

@@ -23,7 +23,7 @@ C = TypeVar("C", bound=Callable[..., Any])
 
 
 def _constant(function: C) -> C:
-    """Marks what PyTorch's compiler calls while it traces, and whose result it keeps."""
+    """Marks a function that PyTorch's compiler calls while tracing, keeping the result."""
     return cast("Any", torch.compiler).assume_constant_result(function)
 
 
@@ -33,8 +33,8 @@ class WrappedFunction:
     def __init__(self, function: Callable[..., Any], call: dict[str, Any]) -> None:
         self.function = function
         self.__name__ = getattr(function, "__name__", type(function).__name__)
-        # No two processes have an operator of one name: what PyTorch compiled with one of them it
-        # keeps on disk, and the other may be another function.
+        # The name is unique across processes: PyTorch caches compiled code on disk by operator
+        # name, and another process may use the same name for another function.
         plain = "".join(c if c.isascii() and c.isalnum() else "_" for c in self.__name__)
         self.operator = PrimalOperator(
             f"shaderad::{plain}_{uuid4().hex}", primal_of(function, call)
@@ -46,9 +46,9 @@ class WrappedFunction:
         return tree_of(structure, iter(results), iter(whole), iter(real))
 
     def operands(self, *args: Any, **keywords: Any) -> Operands:
-        """The tensors and the keywords that the operator takes for a call.
+        """The tensors and keywords with which a call invokes the operator.
 
-        ``torch.library.opcheck(f.operator.op, (tensors,), keywords)`` checks it with them.
+        Check it with ``torch.library.opcheck(f.operator.op, (tensors,), keywords)``.
         """
         leaves = Leaves()
 
@@ -94,9 +94,9 @@ def wrap(function: Callable[..., Any], **call: Any) -> WrappedFunction:
         another device; arrays of structs are dicts of tensors.
 
     Raises:
-        DerivativeError: SR0453 for an array of floats in `call`, SR0466 for what cannot be called;
-            when called, SR0477 for an argument that is neither tensor nor number; in the pass
-            backward, SR0478 for a tensor from which no derivative flows.
+        DerivativeError: SR0453 for an array of floats in `call`, SR0466 if `function` is not
+            callable; when called, SR0477 for an argument that is neither tensor nor number; in the
+            backward pass, SR0478 for a tensor from which no derivative flows.
 
     Differentiable in every tensor of floats, of the positional arguments, that requires grad.
     """

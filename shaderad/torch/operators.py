@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from shaderad.torch.tensors import empty, from_host, hollow, home_of, like, on_host
-from shaderad.wrapped.flat import DerivativeForm, Flat, FlatAt, Given, PulledBack
+from shaderad.wrapped.flat import CallLeaves, DerivativeForm, Flat, FlatAt, PulledBack
 from shaderad.wrapped.parts import contents
 from shaderad.wrapped.primals import Noted, Primal
 
@@ -24,11 +24,11 @@ Tensors = Sequence[torch.Tensor]
 _SCHEMA = "(Tensor[] tensors, *, SymInt[] whole, float[] real, int form) -> Tensor[]"
 
 asked: ContextVar[list[FlatAt] | None] = ContextVar("shaderad_torch_asked", default=None)
-"""Where a call that will be differentiated leaves its function at its arguments."""
-_known: ContextVar[FlatAt | None] = ContextVar("shaderad_torch_known", default=None)
-"""The primal at its arguments for a pullback that runs."""
+"""The list to which a call that will be differentiated appends its primal."""
+_kept_primal: ContextVar[FlatAt | None] = ContextVar("shaderad_torch_known", default=None)
+"""The kept primal of the pullback that is running."""
 latest: ContextVar[Noted] = ContextVar("shaderad_torch_latest")
-"""How the latest result is structured: operators return tensors alone."""
+"""The structure and numbers of the latest result, because operators return only tensors."""
 
 
 class TensorOperator(ABC):
@@ -58,26 +58,26 @@ class TensorOperator(ABC):
     ) -> list[torch.Tensor]: ...
 
     def __call__(self, tensors: Tensors, numbers: dict[str, Any]) -> Sequence[torch.Tensor]:
-        """The results: by the operator where PyTorch traces or batches, else without its layers.
+        """The results. The dispatcher of PyTorch is bypassed unless it traces or batches.
 
-        Those layers take as long as a small kernel.
+        It takes as long as a small kernel.
         """
         if torch.compiler.is_compiling() or not _are_plain(tensors):
             return self.op(tensors, **numbers)
-        if torch.is_grad_enabled() and any(one.requires_grad for one in tensors):
+        if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
             return cast("Any", _AtOnce).apply(self, numbers, *tensors)
         return self.run(tensors, **numbers)
 
     def keep(
         self, ctx: Any, inputs: tuple[Tensors], keyword_only_inputs: dict[str, Any], output: Tensors
     ) -> None:
-        """Notes in `ctx` what a pass backward needs."""
+        """Saves in `ctx` everything that the backward pass needs."""
         (tensors,) = inputs
         ctx.numbers = keyword_only_inputs
         ctx.floats = tuple(x.dtype.is_floating_point for x in output)
         ctx.set_materialize_grads(False)
-        # What was uploaded lives as long as PyTorch keeps what a tensor saved: until it is
-        # released by a pass backward, or by a checkpoint, whose second run brings another.
+        # Uploaded arrays live as long as the saved tensors: until a backward pass releases them,
+        # or a checkpoint, which saves new ones when it recomputes.
         ticket: Any = torch.empty(0)
         left = asked.get()
         if left:
@@ -92,18 +92,22 @@ class TensorOperator(ABC):
     ) -> list[torch.Tensor | None]:
         """The gradients of the wanted tensors; `None` for the others."""
         *tensors, ticket = ctx.saved_tensors
-        known = [bar if one else None for bar, one in zip(bars, ctx.floats, strict=True)]
-        given = [bar for bar in known if bar is not None]
-        if not given or not any(wanted):
+        float_bars = [
+            bar if is_float else None for bar, is_float in zip(bars, ctx.floats, strict=True)
+        ]
+        present_bars = [bar for bar in float_bars if bar is not None]
+        if not present_bars or not any(wanted):
             return [None] * len(tensors)
-        mask = DerivativeForm(ctx.numbers["form"], wanted, tuple(bar is not None for bar in known))
+        mask = DerivativeForm(
+            ctx.numbers["form"], wanted, tuple(bar is not None for bar in float_bars)
+        )
         numbers = {**ctx.numbers, "form": self.pullback.number(mask)}
-        token = _known.set(getattr(ticket, "kept", None))
+        token = _kept_primal.set(getattr(ticket, "kept", None))
         try:
-            found = iter(self.pullback([*tensors, *given], numbers))
+            gradients = iter(self.pullback([*tensors, *present_bars], numbers))
         finally:
-            _known.reset(token)
-        return [next(found) if one else None for one in wanted]
+            _kept_primal.reset(token)
+        return [next(gradients) if is_wanted else None for is_wanted in wanted]
 
     def _vmap(
         self, info: Any, in_dims: Any, tensors: Tensors, **numbers: Any
@@ -113,12 +117,12 @@ class TensorOperator(ABC):
             self.op([x if d is None else x.select(d, k) for x, d in pairs], **numbers)
             for k in range(info.batch_size)
         ]
-        found = [torch.stack(column) for column in zip(*calls, strict=True)]
-        return found, [0] * len(found)
+        stacked = [torch.stack(column) for column in zip(*calls, strict=True)]
+        return stacked, [0] * len(stacked)
 
 
 class _AtOnce(torch.autograd.Function):
-    """A call that PyTorch differentiates, without its layers around operators of others."""
+    """A call that PyTorch differentiates without its dispatcher for custom operators."""
 
     @staticmethod
     def forward(ctx: Any, *args: Any) -> tuple[torch.Tensor, ...]:
@@ -139,12 +143,14 @@ class _AtOnce(torch.autograd.Function):
 
 
 def _are_plain(tensors: Tensors) -> bool:
-    """True if the tensors have content, and nothing of PyTorch traces or batches."""
+    """True if the tensors have content and PyTorch neither traces nor batches."""
     internal = cast("Any", torch)._C
     is_followed = internal._are_functorch_transforms_active()
     if is_followed or internal._len_torch_dispatch_stack():
         return False
-    return all(type(one) is torch.Tensor or type(one) is torch.nn.Parameter for one in tensors)
+    return all(
+        type(tensor) is torch.Tensor or type(tensor) is torch.nn.Parameter for tensor in tensors
+    )
 
 
 class PrimalOperator(TensorOperator):
@@ -153,20 +159,20 @@ class PrimalOperator(TensorOperator):
     def __init__(self, name: str, flat: Primal) -> None:
         self._primal = flat
         super().__init__(name, flat)
-        # Now: PyTorch's compiler traces the pass backward, where nothing can be registered.
+        # Registered now: PyTorch's compiler traces the backward pass and cannot register there.
         self.pullback  # noqa: B018
 
     def run(
         self, tensors: Tensors, *, whole: Sequence[int], real: Sequence[float], form: int
     ) -> list[torch.Tensor]:
-        given = _given(tensors, whole, real, on_host)
+        arguments = _arguments(tensors, whole, real, on_host)
         left = asked.get()
         if left is None:
-            result = self._primal.called(form, given)
+            result = self._primal.called(form, arguments)
         else:
-            at = self._primal.at(form, given)
-            left.append(at)
-            result = at.result
+            primal_run = self._primal.at(form, arguments)
+            left.append(primal_run)
+            result = primal_run.result
         latest.set(result.noted)
         home = home_of(tensors)
         return [from_host(content, home) for content in contents(result.parts)]
@@ -174,11 +180,11 @@ class PrimalOperator(TensorOperator):
     def _fake(
         self, tensors: Tensors, *, whole: Sequence[int], real: Sequence[float], form: int
     ) -> list[torch.Tensor]:
-        given = _given(tensors, [int(n) for n in whole], real, hollow)
-        result, outlines = self._primal.outlined(form, given)
+        arguments = _arguments(tensors, [int(n) for n in whole], real, hollow)
+        result, outlines = self._primal.outlined(form, arguments)
         latest.set(result.noted)
         home = home_of(tensors)
-        return [empty(one, home) for one in outlines]
+        return [empty(outline, home) for outline in outlines]
 
 
 class PulledOperator(TensorOperator):
@@ -196,29 +202,29 @@ class PulledOperator(TensorOperator):
         self, tensors: Tensors, *, whole: Sequence[int], real: Sequence[float], form: int
     ) -> list[torch.Tensor]:
         own, bars = self._pulled.taken_apart(form, tensors)
-        known = _known.get()
-        if known is None:
-            known = self._pulled.primal_at(form, _given(own, whole, real, on_host))
-        parts = self._pulled.mapped(form, known, [on_host(bar) for bar in bars])
+        primal = _kept_primal.get()
+        if primal is None:
+            primal = self._pulled.primal_at(form, _arguments(own, whole, real, on_host))
+        parts = self._pulled.mapped(form, primal, [on_host(bar) for bar in bars])
         pairs = zip(contents(parts), self._wanted(tensors, form), strict=True)
         return [like(content, tensor) for content, tensor in pairs]
 
     def _fake(
         self, tensors: Tensors, *, whole: Sequence[int], real: Sequence[float], form: int
     ) -> list[torch.Tensor]:
-        return [torch.empty_like(one, memory_format=torch.contiguous_format)
-                for one in self._wanted(tensors, form)]  # fmt: skip
+        return [torch.empty_like(tensor, memory_format=torch.contiguous_format)
+                for tensor in self._wanted(tensors, form)]  # fmt: skip
 
     def _wanted(self, tensors: Tensors, form: int) -> list[torch.Tensor]:
         own, _ = self._pulled.taken_apart(form, tensors)
         mask = self._pulled.asked(form).tensors
-        return [x for x, one in zip(own, mask, strict=True) if one]
+        return [x for x, is_wanted in zip(own, mask, strict=True) if is_wanted]
 
 
-def _given(
+def _arguments(
     tensors: Tensors,
     whole: Sequence[int],
     real: Sequence[float],
     content: Callable[[torch.Tensor], np.ndarray[Any, Any]],
-) -> Given:
-    return Given([content(x) for x in tensors], whole, real)
+) -> CallLeaves:
+    return CallLeaves([content(x) for x in tensors], whole, real)

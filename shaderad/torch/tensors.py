@@ -22,7 +22,7 @@ _DTYPES = {
 
 
 def on_host(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
-    """The content of a tensor: its own memory where that is the host's."""
+    """The content of a tensor, without a copy if it is on the host."""
     plain = tensor.detach()
     if plain.dtype is torch.bfloat16:  # which NumPy does not have
         plain = plain.float()
@@ -30,20 +30,20 @@ def on_host(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
 
 
 def hollow(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
-    """Zeros in place of a tensor that has a shape and no content."""
-    # By NumPy: while PyTorch traces, its own zeros have no content either.
+    """Zeros in the shape of a tensor that has no content."""
+    # From NumPy, because zeros of PyTorch have no content either while it traces.
     name = "float32" if tensor.dtype is torch.bfloat16 else str(tensor.dtype).removeprefix("torch.")
     return np.zeros([int(n) for n in tensor.shape], name)
 
 
 def home_of(tensors: Sequence[torch.Tensor]) -> torch.device:
-    """Where results belong: beside the first argument that is no single number."""
+    """The device for results: that of the first argument that is not a single number."""
     arrays = [tensor for tensor in tensors if tensor.ndim]
     return next((tensor.device for tensor in (*arrays, *tensors)), torch.device("cpu"))
 
 
 def from_host(content: np.ndarray[Any, Any], home: torch.device) -> torch.Tensor:
-    """A tensor of what nobody else holds."""
+    """A tensor with this content, which it may take over."""
     return _from_numpy(content).to(home)
 
 
@@ -53,5 +53,5 @@ def like(content: np.ndarray[Any, Any], tensor: torch.Tensor) -> torch.Tensor:
 
 
 def empty(outline: Outline, home: torch.device) -> torch.Tensor:
-    """A tensor as `from_host` makes it, without content."""
+    """An uninitialised tensor, like one from `from_host`."""
     return torch.empty(outline.shape, dtype=_DTYPES[outline.dtype.name], device=home)

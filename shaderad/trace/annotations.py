@@ -1,4 +1,4 @@
-"""``x: sad.Array[float3, "n"]`` of graph functions: what arguments must be, and names of sizes."""
+"""``x: sad.Array[float3, "n"]`` in graph functions -> argument types, and names of sizes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Wanted:
 
     element: Type
     extents: tuple[str | int, ...] | None
-    """A name or number an axis; `None` where any shape will do."""
+    """A name or number for each axis; `None` if any shape is accepted."""
 
 
 class Annotations:
@@ -44,23 +44,23 @@ class Annotations:
 
     def _resolved(self) -> dict[str, Wanted]:
         if self._wanted is None:
-            found = inspect.get_annotations(self._function)
+            annotation_by_name = inspect.get_annotations(self._function)
             self._wanted = {
                 name: wanted
-                for name, text in found.items()
+                for name, text in annotation_by_name.items()
                 if name != "return" and (wanted := self._wanted_by(text)) is not None
             }
         return self._wanted
 
     def _wanted_by(self, annotation: object) -> Wanted | None:
-        """The array that an annotation asks for; `None` where it states none."""
-        found = self.evaluated(annotation)
-        if isinstance(found, ArrayAnnotation):
-            self._check_names(found.extents or ())
-            return Wanted(element_type(found.element), found.extents)
-        if isinstance(found, TypeObject):
-            return Wanted(found.ir_type, ())
-        return Wanted(FLOAT, ()) if found is float else None
+        """The array that an annotation requires; `None` if it does not describe an array."""
+        meaning = self.evaluated(annotation)
+        if isinstance(meaning, ArrayAnnotation):
+            self._check_names(meaning.extents or ())
+            return Wanted(element_type(meaning.element), meaning.extents)
+        if isinstance(meaning, TypeObject):
+            return Wanted(meaning.ir_type, ())
+        return Wanted(FLOAT, ()) if meaning is float else None
 
     def _check_names(self, extents: Sequence[object]) -> None:
         for extent in extents:
@@ -69,38 +69,38 @@ class Annotations:
                 raise error("SR0348", Span(code.co_filename, code.co_firstlineno), found=extent)
 
     def evaluated(self, annotation: object, space: Mapping[str, Any] | None = None) -> object:
-        """The meaning of an annotation; `None` for those of other libraries.
+        """The value of an annotation; `None` if it belongs to another library.
 
-        Formatters take the quotes off ``"n"`` where annotations are text anyway: a size that is
-        no name known here is the name of a size.
+        Formatters remove the quotes from ``"n"`` when annotations are text anyway, so an undefined
+        name in the place of a size is taken as the name of that size.
 
         Args:
-            annotation: As Python keeps it: a value, or its text.
-            space: The names it may use; those of the function where nothing is given.
+            annotation: A value, or its text if Python keeps it as text.
+            space: The names it may use; by default those of the function.
 
         Raises:
-            LanguageError: SR0301 for an array of what is not known.
+            LanguageError: SR0301 for an array whose element type is undefined.
         """
         if isinstance(annotation, ForwardRef):
             annotation = annotation.__forward_arg__
         if not isinstance(annotation, str):
             return annotation
-        known = {**self._function.__globals__, **self._locals} if space is None else dict(space)
+        names = {**self._function.__globals__, **self._locals} if space is None else dict(space)
         try:
-            return eval(annotation, known)
+            return eval(annotation, names)
         except NameError as failure:
             tree = ast.parse(annotation, mode="eval")
-            naming = _SizeNames(known)
+            naming = _SizeNames(names)
             text = ast.unparse(naming.visit(tree))
             try:
-                return eval(text, known) if naming.has_found else None
+                return eval(text, names) if naming.has_array else None
             except NameError:
                 code = self._function.__code__
                 span = Span(code.co_filename, code.co_firstlineno)
                 raise error("SR0301", span, found=annotation, why=failure) from None
 
-    def applied(self, given: Mapping[str, Any], device: Device) -> tuple[Any, ...]:
-        """The arguments, those that are annotated as arrays of their type.
+    def applied(self, argument_by_name: Mapping[str, Any], device: Device) -> tuple[Any, ...]:
+        """The arguments; those annotated as arrays are converted to arrays of that type.
 
         Raises:
             ShapeError: SR0345 for the number of axes, SR0346 for a size, SR0350 to SR0367 for the
@@ -109,21 +109,21 @@ class Annotations:
         wanted = self._resolved()
         return tuple(
             converted(name, x, wanted[name], device) if name in wanted else x
-            for name, x in given.items()
+            for name, x in argument_by_name.items()
         )
 
-    def conformed(self, given: inspect.BoundArguments) -> inspect.BoundArguments:
-        """The arguments of a call in a trace; those annotated as vectors in any of their spellings.
+    def conformed(self, bound: inspect.BoundArguments) -> inspect.BoundArguments:
+        """The arguments of a call in a trace; those annotated as vectors become one array each.
 
         Raises:
             ShapeError: SR0330, where one holds something else.
         """
         for name, wanted in self._resolved().items():
-            x = given.arguments.get(name)
+            x = bound.arguments.get(name)
             is_known = isinstance(x, Array) and x.element == wanted.element
             if not is_known and not isinstance(wanted.element, Scalar):
-                given.arguments[name] = SYNTAX.functions.composed(x, wanted.element, name)
-        return given
+                bound.arguments[name] = SYNTAX.functions.composed(x, wanted.element, name)
+        return bound
 
     def form(self, values: tuple[Any, ...], arguments: Arguments) -> Form:
         """The form of the arguments, with the user's names for sizes.
@@ -140,9 +140,9 @@ class Annotations:
         symbol_by_name: dict[str, sizes.Size] = {}
         number_by_name: dict[str, tuple[int, str]] = {}
         for argument, name, number in named:
-            known = number_by_name.setdefault(name, (number, argument))
-            if known[0] != number:
-                raise error("SR0347", name=name, left=known[1], first=known[0], right=argument,
+            first, left = number_by_name.setdefault(name, (number, argument))
+            if first != number:
+                raise error("SR0347", name=name, left=left, first=first, right=argument,
                             second=number)  # fmt: skip
             symbol_by_name[name] = 1 if number == 1 else sizes.symbol(name)
         by_number = {number: symbol_by_name[name] for name, (number, _) in number_by_name.items()}
@@ -156,7 +156,7 @@ class Annotations:
         return Form(types, {**plain.size_by_name, **values_})
 
     def _numbers(self, arguments: Arguments) -> set[tuple[int, int]]:
-        """Array and axis of each extent that is a number by its annotation."""
+        """The (array, axis) pairs whose extent is fixed to a number by the annotation."""
         return {
             (leaf.position, axis)
             for name, leaf in zip(self._parameters, arguments.skeleton, strict=True)
@@ -169,29 +169,29 @@ class Annotations:
         self, values: tuple[Any, ...], arguments: Arguments
     ) -> list[tuple[str, str, int]]:
         """Argument, name and number of each size that has a name."""
-        found: list[tuple[str, str, int]] = []
+        named: list[tuple[str, str, int]] = []
         for name, leaf in zip(self._parameters, arguments.skeleton, strict=True):
             wanted = self._resolved().get(name)
             if wanted is None or not isinstance(leaf, Placeholder):
                 continue
             shape = arguments.arrays[leaf.position].shape
             pairs = zip(wanted.extents or (), shape, strict=wanted.extents is not None)
-            found += [(name, str(extent), n) for extent, n in pairs if not isinstance(extent, int)]
-        return found
+            named += [(name, str(extent), n) for extent, n in pairs if not isinstance(extent, int)]
+        return named
 
 
 class _SizeNames(ast.NodeTransformer):
-    """Puts bare names of sizes, which nobody knows, in quotes."""
+    """Puts quotes around undefined names that stand where ``sad.Array`` expects a size."""
 
     def __init__(self, space: Mapping[str, Any]) -> None:
-        self.has_found = False
-        """True if there is an array at all."""
+        self.has_array = False
+        """True if the annotation contains an array."""
         self._space = space
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         if not self._is_array(node.value):
             return self.generic_visit(node)
-        self.has_found = True
+        self.has_array = True
         if isinstance(node.slice, ast.Tuple):
             element, *extents = node.slice.elts
             node.slice.elts = [element, *map(self._named, extents)]
@@ -213,19 +213,19 @@ def converted(name: str, x: Any, wanted: Wanted, device: Device) -> Array:
     x = composed(x, wanted.element, name)
     if isinstance(x, Array):
         seen = as_element(x, wanted.element, name)
-        found = recorded_view(
+        array = recorded_view(
             x,
             seen,
             lambda bar: bar.viewed(x.element, x.shape),
             lambda dot: dot.viewed(seen.element, seen.shape),
         )
     else:
-        found = array_called(name, x, wanted.element, device)
+        array = array_called(name, x, wanted.element, device)
     if wanted.extents is None:
-        return found
-    if len(found.shape) != len(wanted.extents):
-        raise error("SR0345", name=name, rank=len(wanted.extents), shape=found.shape)
-    for extent, number in zip(wanted.extents, found.shape, strict=True):
+        return array
+    if len(array.shape) != len(wanted.extents):
+        raise error("SR0345", name=name, rank=len(wanted.extents), shape=array.shape)
+    for extent, number in zip(wanted.extents, array.shape, strict=True):
         if isinstance(extent, int) and extent != number:
-            raise error("SR0346", name=name, wanted=extent, shape=found.shape)
-    return found
+            raise error("SR0346", name=name, wanted=extent, shape=array.shape)
+    return array

@@ -1,4 +1,4 @@
-"""Arguments of traced functions: the arrays in them, and everything else as part of a key."""
+"""Arguments of traced functions -> their arrays, and a cache key of everything else."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Convert = Callable[[Any], "Array | None"]
 
 @dataclass(slots=True, eq=False)
 class Arguments:
-    """A tree of arguments taken apart."""
+    """A tree of arguments, split into its arrays and the rest."""
 
     skeleton: Any
     """The tree with a `Placeholder` for each array."""
@@ -44,37 +44,37 @@ class Arguments:
         """The tree without the content of its arrays."""
         return frozen(self.skeleton)
 
-    def filled(self, found: Any) -> Any:
-        """The tree with other arrays."""
+    def filled(self, arrays: Any) -> Any:
+        """The tree with `arrays` at the placeholders."""
 
         def put(leaf: Any) -> Any:
             if not isinstance(leaf, Placeholder):
                 return leaf
-            x = found[leaf.position]
+            x = arrays[leaf.position]
             return x if leaf.vector is None else x.noted_as(leaf.vector)
 
         return trees.mapped(put, self.skeleton)
 
 
 def taken_apart(tree: Any, convert: Convert) -> Arguments:
-    """`tree` with those leaves apart that `convert` makes arrays of.
+    """Splits off the leaves of `tree` that `convert` turns into arrays.
 
-    Fields that a struct class annotates as vectors hold vectors, whatever they were given as.
+    A field that a struct class annotates as a vector holds a vector, however it was passed.
     """
-    found: list[Array] = []
+    arrays: list[Array] = []
 
     def place(leaf: Any, wanted: types.Type | None) -> Any:
-        made = convert(leaf)
-        if made is None:
+        converted = convert(leaf)
+        if converted is None:
             return leaf
-        found.append(made if wanted is None else with_vectors(made, wanted))
-        return Placeholder(len(found) - 1, vector_of(leaf) if found[-1] is made else None)
+        arrays.append(converted if wanted is None else with_vectors(converted, wanted))
+        return Placeholder(len(arrays) - 1, vector_of(leaf) if arrays[-1] is converted else None)
 
-    return Arguments(_placed(place, tree, None), tuple(found))
+    return Arguments(_placed(place, tree, None), tuple(arrays))
 
 
 def _placed(place: Callable[..., Any], tree: Any, wanted: types.Type | None) -> Any:
-    """`tree` with `place` of each leaf and of the type of the field that holds it."""
+    """`tree` with ``place(leaf, t)`` for each leaf, where `t` is the type of its struct field."""
     parts = trees.children(tree)
     if parts is None:
         return place(tree, wanted)
@@ -85,7 +85,7 @@ def _placed(place: Callable[..., Any], tree: Any, wanted: types.Type | None) -> 
 
 
 def with_vectors(array: Array, element: types.Type) -> Array:
-    """Trailing axes as vectors or matrices of this type, which a trace follows; or `array`."""
+    """`array` viewed as vectors or matrices, which a trace follows; itself if it does not fit."""
     if not isinstance(element, types.Vector | types.Matrix):
         return array
     axes = buffers.element_axes(element)
@@ -101,75 +101,74 @@ def with_vectors(array: Array, element: types.Type) -> Array:
     )
 
 
-def arrays_like(skeleton: Sequence[Any], given: Sequence[Any]) -> list[Array] | None:
-    """The arrays among `given`, where `skeleton` has placeholders; `None` where they differ
-    otherwise.
+def arrays_like(skeleton: Sequence[Any], leaves: Sequence[Any]) -> list[Array] | None:
+    """The arrays in `leaves` at the placeholders of `skeleton`; `None` if anything else differs.
 
-    Leaves must be the very same: what is equal, such as 0.0 and -0.0, may be different.
+    Other leaves are compared by identity, because equal values such as 0.0 and -0.0 differ.
     """
-    found: list[Array] = []
-    return found if _are_like(skeleton, given, found) else None
+    arrays: list[Array] = []
+    return arrays if _are_like(skeleton, leaves, arrays) else None
 
 
-def _are_like(skeletons: Sequence[Any], given: Sequence[Any], found: list[Array]) -> bool:
-    # The host's time of a call: no function is called for an array.
-    if len(skeletons) != len(given):
+def _are_like(skeletons: Sequence[Any], others: Sequence[Any], arrays: list[Array]) -> bool:
+    # This runs on every call, so an array costs no function call.
+    if len(skeletons) != len(others):
         return False
-    for one, other in zip(skeletons, given, strict=True):
-        if type(one) is Placeholder:
-            if type(other) is not Array or other.given_vector != one.vector:
+    for skeleton, other in zip(skeletons, others, strict=True):
+        if type(skeleton) is Placeholder:
+            if type(other) is not Array or other.given_vector != skeleton.vector:
                 return False
-            found.append(other)
-        elif one is not other and not _is_like(one, other, found):
+            arrays.append(other)
+        elif skeleton is not other and not _is_like(skeleton, other, arrays):
             return False
     return True
 
 
-def _is_like(skeleton: Any, tree: Any, found: list[Array]) -> bool:
+def _is_like(skeleton: Any, tree: Any, arrays: list[Array]) -> bool:
     if type(tree) is not type(skeleton):
         return False
     if isinstance(skeleton, tuple | list):
-        return _are_like(cast("Sequence[Any]", skeleton), cast("Sequence[Any]", tree), found)
+        return _are_like(cast("Sequence[Any]", skeleton), cast("Sequence[Any]", tree), arrays)
     parts, others = struct_fields(skeleton), struct_fields(tree)
     if parts is None or others is None:
         return False
-    return list(parts) == list(others) and _are_like([*parts.values()], [*others.values()], found)
+    return list(parts) == list(others) and _are_like([*parts.values()], [*others.values()], arrays)
 
 
 def typed_arguments(function: Launchable, args: Sequence[Any], device: Device) -> list[Any]:
-    """The positional arguments of a kernel, floats as arrays of the types that it takes.
+    """The positional arguments of a kernel, with floats as arrays of the parameter types.
 
     Raises:
         ShapeError: SR0352 to SR0368, where one does not fit its parameter.
     """
     parameters = [p for p in function.signature.parameters if p.is_given]
-    known = [
-        given if p.is_const else _typed(given, p.type, p.name, device)
-        for p, given in zip(parameters, args, strict=False)
+    typed = [
+        argument if p.is_const else _typed(argument, p.type, p.name, device)
+        for p, argument in zip(parameters, args, strict=False)
     ]
-    return [*known, *args[len(known) :]]
+    return [*typed, *args[len(typed) :]]
 
 
-def _typed(given: Any, t: types.Type, name: str, device: Device) -> Any:
-    if isinstance(given, Array):
-        return given
+def _typed(argument: Any, t: types.Type, name: str, device: Device) -> Any:
+    if isinstance(argument, Array):
+        return argument
     if isinstance(t, types.BufferType) and not is_pooled(t):
-        return bind_array(given, t, name, device)
+        return bind_array(argument, t, name, device)
     if not types.is_differentiable(t) and not isinstance(t, types.LocalArray):
-        return given
-    fields = struct_fields(given)
+        return argument
+    fields = struct_fields(argument)
     if isinstance(t, types.Struct) and fields is not None:
         parts = {
             field: _typed(fields[field], part, f"{name}.{field}", device)
             for field, part in t.fields
             if field in fields
         }
-        return rebuilt(given, {**fields, **parts})
-    return uploaded(device, t, *buffers.to_storage(given, t, name))
+        return rebuilt(argument, {**fields, **parts})
+    return uploaded(device, t, *buffers.to_storage(argument, t, name))
 
 
 def array_of_data(leaf: Any, device: Device) -> Array | None:
-    """An array, or one written out on the host, on a device; `None` for anything else."""
+    """The device array for an array or array-like; `None` for anything else."""
     if isinstance(leaf, Array):
         return leaf
     is_array = is_host_array(leaf)
@@ -180,11 +179,11 @@ def array_of_data(leaf: Any, device: Device) -> Array | None:
 
 
 class Numbers:
-    """The numbers that operators and graphs took last, on one device."""
+    """Cache of the numbers last used by operators and graphs, as arrays on one device."""
 
     def __init__(self, device: Device) -> None:
         self._device = device
-        self._known: OrderedDict[Hashable, Array] = OrderedDict()
+        self._array_by_key: OrderedDict[Hashable, Array] = OrderedDict()
 
     def array(self, number: Number, t: types.Scalar) -> Array:
         """A number as an array without axes.
@@ -193,25 +192,25 @@ class Numbers:
             LanguageError: SR0306, where its type does not hold it.
         """
         key = (t, repr(number))
-        found = self._known.get(key)
-        if found is None:
+        number_array = self._array_by_key.get(key)
+        if number_array is None:
             value = constant(PythonNumber(number), t, user_span()).value
-            found = array(np.asarray(value), dtype=t, device=self._device)
-            self._known[key] = found
-            if len(self._known) > _KEPT_NUMBERS:
-                self._known.popitem(last=False)
-        return found
+            number_array = array(np.asarray(value), dtype=t, device=self._device)
+            self._array_by_key[key] = number_array
+            if len(self._array_by_key) > _KEPT_NUMBERS:
+                self._array_by_key.popitem(last=False)
+        return number_array
 
 
 def array_of_captured(data: Any, device: Device) -> Array:
-    """Whatever a trace has taken for an array, on a device."""
+    """The device array for a value that a trace captured as an array."""
     if isinstance(data, NumberInput):
         return device.kept(Numbers).array(data.value, data.type)
     return data if isinstance(data, Array) else array(data, device=device)
 
 
 def array_of_number(leaf: Any, device: Device) -> Array | None:
-    """Likewise, and numbers as arrays without axes."""
+    """Like `array_of_data`, but also converts numbers to arrays without axes."""
     plain = as_number(leaf)
     if plain is None:
         return array_of_data(leaf, device)
@@ -251,7 +250,7 @@ def frozen(tree: Any) -> Hashable:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Identity:
-    """A key for what has no hash: it is held, so that nothing else gets its identity."""
+    """A key for an unhashable object. It holds the object so that its id is not reused."""
 
     thing: Any
 

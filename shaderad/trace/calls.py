@@ -1,8 +1,8 @@
 """A Python function on arrays -> its graph, traced once for each form of its arguments.
 
-The form is what tracing depends on: element types, ranks, which extents are equal and which are 1,
-and every argument that is no array. Sizes are symbols, so that one graph serves every size.
-Invariant: a graph is used again only where all that tracing decided by sizes is still so.
+Tracing depends only on the form: element types, ranks, which extents are equal and which are 1, and
+every argument that is not an array. Sizes are symbols, so that one graph serves every size.
+Invariant: a graph is reused only if every decision that tracing made from sizes still holds.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ class Form:
 
 
 def form_of(
-    given: Sequence[tuple[Type, tuple[int, ...]]], taken: Container[str] = frozenset()
+    outlines: Sequence[tuple[Type, tuple[int, ...]]], taken: Container[str] = frozenset()
 ) -> Form:
-    """The form of arrays of these elements and shapes.
+    """The form of arrays with these element types and shapes.
 
-    There is a symbol for each extent but 1; equal extents share it. `taken` are names that the user
-    has for other sizes.
+    Each extent except 1 gets a symbol, which equal extents share. `taken` are the names that the
+    user gave to other sizes.
     """
     name_by_extent: dict[int, str] = {}
     free = (name for name in map("n{}".format, count()) if name not in taken)
@@ -63,7 +63,7 @@ def form_of(
             name_by_extent[number] = next(free)
         return sizes.symbol(name_by_extent[number])
 
-    types = tuple(ArrayType(element, tuple(map(extent, shape))) for element, shape in given)
+    types = tuple(ArrayType(element, tuple(map(extent, shape))) for element, shape in outlines)
     return Form(types, {name: number for number, name in name_by_extent.items()},
                 has_named_sizes=False)  # fmt: skip
 
@@ -74,31 +74,31 @@ class TracedFunction:
 
     graph: Graph
     out: Any
-    """The result, with a `Placeholder` for each array and a size for each size."""
+    """The result, with a `Placeholder` for each array and a symbolic size for each size."""
     captured: tuple[Any, ...]
-    """Values for the inputs behind the arguments."""
+    """Values of the graph inputs that follow the arguments."""
     constants: tuple[Array, ...]
-    """Arrays that the function made while it was traced."""
+    """Arrays that the function created while it was traced."""
     looked_at: tuple[Array, ...]
-    """Arrays on a device whose content the function read as numbers."""
+    """Device arrays whose content the function read on the host."""
     numbers: tuple[float, ...]
-    """The float numbers that the function computed with: see `trace/varying.py`."""
+    """The float numbers that the function used: see `trace/varying.py`."""
     equal_sizes: tuple[tuple[sizes.Size, sizes.Size], ...]
     positive_sizes: tuple[sizes.Size, ...]
 
     def serves(self, size_by_name: Mapping[str, int]) -> bool:
-        """True if everything that tracing decided by sizes is so for these."""
+        """True if every decision that tracing made from sizes holds for these."""
         return all(
             sizes.evaluate(a, size_by_name) == sizes.evaluate(b, size_by_name)
             for a, b in self.equal_sizes
-        ) and all(sizes.evaluate(one, size_by_name) > 0 for one in self.positive_sizes)
+        ) and all(sizes.evaluate(size, size_by_name) > 0 for size in self.positive_sizes)
 
-    def result(self, found: Sequence[Array], size_by_name: Mapping[str, int]) -> Any:
+    def result(self, arrays: Sequence[Array], size_by_name: Mapping[str, int]) -> Any:
         """Arrays in the structure of the function's result."""
 
         def filled(leaf: Any) -> Any:
             if isinstance(leaf, Placeholder):
-                return found[leaf.position]
+                return arrays[leaf.position]
             if isinstance(leaf, TracedSize):
                 return sizes.evaluate(leaf.size, size_by_name)
             return leaf
@@ -117,9 +117,9 @@ def traced_variant(
     """Runs `function` on traced arrays of this form.
 
     Args:
-        function: What is traced.
-        form: Of its arguments.
-        groups: The captured numbers that are inputs.
+        function: The function to trace.
+        form: The form of its arguments.
+        groups: The numbers that become inputs.
         holds_vectors: Makes vectors such as ``float3(1, 0, 0)`` constants of the graph.
     """
     trace = GraphTrace(dict(form.size_by_name))
@@ -151,5 +151,5 @@ def graph_of(trace: GraphTrace, out: Any) -> tuple[Graph, Any]:
         outputs.append(trace.value_of(leaf))
         return Placeholder(len(outputs) - 1)
 
-    found = trees.mapped(placed, out)
-    return trace.graph(outputs), found
+    skeleton = trees.mapped(placed, out)
+    return trace.graph(outputs), skeleton

@@ -1,8 +1,8 @@
-"""The values that a Python function read while it was traced, and whether it would read them again.
+"""The values that a Python function read while it was traced -> whether they are still current.
 
-Invariant: a trace is used again only where every read would give what it gave: the same object, or
-an equal number, text or tuple of those, or host array of the same content. Arrays on a device may
-be others of the same type and shape, because a graph reads them when it runs.
+Invariant: a trace is reused only if every read returns the same object, an equal number, text or
+tuple of those, or a host array of the same content. A device array may be replaced by one of the
+same type and shape, because a graph reads it when it runs.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from shaderad.trace.reachable import Names, Reachable, is_content
 from shaderad.trace.varying import VaryingNumbers
 
 CONTENT_LIMIT = 1 << 24
-"""Bytes of host arrays that one trace may depend on: each call compares them."""
+"""Most bytes of host arrays that one trace may depend on, because each call compares them."""
 
 _KEPT_TRACES = 8
-"""Traces kept for one form of arguments: of captured values and of sizes that decide something."""
+"""Most traces kept for one form of arguments; they differ in captured values or in sizes."""
 _KEPT_GRAPHS = 16
-"""Graphs of these, and of traces that are gone: a value may come back."""
+"""Most graphs kept per form, evicted traces included, because a captured value may come back."""
 Getter = Callable[[], Any]
 
 
@@ -44,10 +44,10 @@ class _Content:
 
 
 class Reads:
-    """Every read that a function may make, and what it gave."""
+    """Every read that a function may make, and its result."""
 
     def __init__(self, name: str, roots: Iterable[tuple[str, object]]) -> None:
-        """`name` is the function's in messages, `roots` are values by the names that it has.
+        """`name` names the function in messages; `roots` are (name, value) pairs to search from.
 
         Raises:
             LanguageError: SR0339, where it captures host arrays of more than `CONTENT_LIMIT` bytes.
@@ -71,14 +71,14 @@ class Reads:
             self._note(path, array, lambda array=array: array)
 
     def are_current(self) -> bool:
-        """True if every read gives what it gave."""
-        # The host's time of a call: nothing is called for a single value that is the same.
+        """True if every read still returns its recorded result."""
+        # This runs on every call, so an unchanged single value costs no function call.
         if self._sized and [*map(len, self._sized)] != self._lengths:
             return False
         try:
             now = self._fetched()
         except (AttributeError, KeyError, ValueError):
-            return False  # It is there no more.
+            return False  # The attribute or item was deleted.
         then = self._then
         if not all(map(is_, now, then)):
             if not all(a is b or _is_same(a, b) for a, b in zip(now, then, strict=True)):
@@ -87,21 +87,21 @@ class Reads:
         for lacks, names in self._absent:
             if not lacks(names):
                 return False
-        for one in self._contents:
-            array = one.get()
-            if _form(array) != one.form or _bytes(array) != one.content:
+        for content in self._contents:
+            array = content.get()
+            if _form(array) != content.form or _bytes(array) != content.content:
                 return False
         return True
 
     def getter_of(self, array: object) -> Getter | None:
-        """The read that gives this array or NumPy array."""
+        """The read that returns this array or NumPy array."""
         return self._getters.get(id(array))
 
     def note_content(self, array: Array) -> None:
-        """Adds the content of an array on a device, which the function looked at.
+        """Adds the content of a device array that the function read on the host.
 
         Raises:
-            LanguageError: SR0338, where nothing leads to the array.
+            LanguageError: SR0338 if the array cannot be reached from the function.
         """
         get = self.getter_of(array)
         if get is None:
@@ -109,10 +109,10 @@ class Reads:
         self._contents.append(_Content(get, _form(array), _bytes(array)))
 
     def _fetched(self) -> list[object]:
-        found: list[object] = []
+        fetched: list[object] = []
         for fetch in self._fetches:
-            found += fetch()
-        return found
+            fetched += fetch()
+        return fetched
 
     def _value(self, position: int) -> object:
         return self._then[position]
@@ -135,7 +135,7 @@ class Reads:
 
 @dataclass(frozen=True, slots=True)
 class Traced:
-    """A trace with what it depends on beside its arguments."""
+    """A trace, with its dependencies other than arguments."""
 
     variant: TracedFunction
     reads: Reads
@@ -147,16 +147,16 @@ class KeptTraces:
     """The latest traces of one function for arguments of one form."""
 
     def __init__(self) -> None:
-        self._known: list[Traced] = []
+        self._traces: list[Traced] = []
         self._varying = VaryingNumbers()
         self._graphs = EqualGraphs(_KEPT_GRAPHS)
 
     def current(self, size_by_name: Mapping[str, int]) -> Traced | None:
-        """The trace that serves these sizes, and would read the same again."""
-        for position, traced in enumerate(self._known):
+        """The trace that serves these sizes and whose reads are current; `None` to retrace."""
+        for position, traced in enumerate(self._traces):
             if traced.variant.serves(size_by_name) and traced.reads.are_current():
                 if position:
-                    self._known.insert(0, self._known.pop(position))
+                    self._traces.insert(0, self._traces.pop(position))
                 return traced
         return None
 
@@ -167,12 +167,12 @@ class KeptTraces:
         called: Callable[..., Any],
         form: Form,
     ) -> Traced:
-        """The trace of `called`, which reads what `roots` lead to; its graph is that of an earlier
-        trace if they are equal.
+        """Traces `called`, which reads values reachable from `roots`. Equal graphs are shared
+        between traces.
 
         Raises:
-            LanguageError: SR0338 for an array that was there before, and that nothing leads to;
-                SR0339, where host arrays are too large to be compared at each call.
+            LanguageError: SR0338 for an array that existed before but cannot be reached from
+                `roots`; SR0339 if host arrays are too large to be compared at each call.
         """
         reads = Reads(name, roots)
         variant = self._varying.traced(partial(traced_variant, called, form))
@@ -184,15 +184,15 @@ class KeptTraces:
                 reads.note_content(array)
         getters = tuple(_getter(x, name, reads, variant) for x in variant.captured)
         traced = Traced(variant, reads, getters)
-        self._known[:] = [traced, *self._known[: _KEPT_TRACES - 1]]
+        self._traces[:] = [traced, *self._traces[: _KEPT_TRACES - 1]]
         return traced
 
 
 def _getter(captured: Any, name: str, reads: Reads, variant: TracedFunction) -> Getter:
-    """A getter of a captured value for later calls."""
-    found = reads.getter_of(captured)
-    if found is not None:
-        return found
+    """The getter that fetches a captured value in later calls."""
+    getter = reads.getter_of(captured)
+    if getter is not None:
+        return getter
     is_made = any(captured is x for x in variant.constants)
     if isinstance(captured, Array) and not is_made:
         raise error("SR0338", user_span(), name=name, found=captured)

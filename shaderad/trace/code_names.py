@@ -1,7 +1,7 @@
-"""The names that the code of a Python function reads, from its bytecode.
+"""Bytecode of a Python function -> the names that it reads.
 
 Invariant: a name is left out only if no instruction reads it. `CodeNames.reads_any` is true
-where the code computes a name, such as ``getattr(x, name)``.
+if the code computes a name, such as ``getattr(x, name)``.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _READ_ANY = frozenset({
     "__dict__", "__getattribute__", "asdict", "astuple", "attrgetter", "dir", "eval", "exec",
     "fields", "getmembers", "globals", "locals", "methodcaller", "vars",
 })  # fmt: skip
-"""Functions and attributes that lead to values whose names are not in the code."""
+"""Functions and attributes that reach values whose names are not in the code."""
 
 
 @dataclass(frozen=True, slots=True)
 class CodeNames:
-    """The names that code reads, nested functions included."""
+    """The names that a code object and its nested functions read."""
 
     globals: frozenset[str]
     attributes: frozenset[str]
@@ -47,16 +47,16 @@ def names_in(code: CodeType) -> CodeNames:
     reads_any = False
     for part in _nested(code):
         instructions = list(dis.get_instructions(part))
-        for k, one in enumerate(instructions):
-            if one.opname in _GLOBALS:
-                global_names.add(one.argval)
-            elif one.opname in _ATTRIBUTES:
-                attributes.add(one.argval)
-            elif one.opname == "IMPORT_NAME":
-                imports.add((one.argval, _level(instructions[:k])))
+        for k, instruction in enumerate(instructions):
+            if instruction.opname in _GLOBALS:
+                global_names.add(instruction.argval)
+            elif instruction.opname in _ATTRIBUTES:
+                attributes.add(instruction.argval)
+            elif instruction.opname == "IMPORT_NAME":
+                imports.add((instruction.argval, _level(instructions[:k])))
             # A class pattern reads the attributes that the class lists.
-            reads_any |= one.opname == "MATCH_CLASS"
-            if one.argval in _TAKE_A_NAME and one.opname in _GLOBALS:
+            reads_any |= instruction.opname == "MATCH_CLASS"
+            if instruction.argval in _TAKE_A_NAME and instruction.opname in _GLOBALS:
                 name = _second_argument(instructions, k)
                 reads_any |= name is None
                 attributes.update(() if name is None else (name,))
@@ -82,29 +82,35 @@ def _nested(code: CodeType) -> Iterator[CodeType]:
 
 
 def _level(before: Sequence[dis.Instruction]) -> int:
-    """The level of an import, which is loaded in front of the names that it takes."""
-    loads = [one.argval for one in before[-8:] if one.opname.startswith("LOAD_")]
+    """The level of a relative import, which is loaded before its list of names."""
+    loads = [
+        instruction.argval for instruction in before[-8:] if instruction.opname.startswith("LOAD_")
+    ]
     return loads[-2] if len(loads) > 1 and isinstance(loads[-2], int) else 0
 
 
 def _second_argument(instructions: Sequence[dis.Instruction], position: int) -> str | None:
-    """The second argument of the call of the function that is loaded at `position`, if it is a
-    constant string; else `None`.
+    """The second argument in the call of the function loaded at `position`, if it is a constant
+    string; else `None`.
 
-    Follows the stack; values that the code computes are `None` on it.
+    Simulates the stack, on which computed values are `None`.
     """
     stack: list[object] = []
-    for one in instructions[position + 1 :]:
-        if one.opname in _WITHOUT_EFFECT:
+    for instruction in instructions[position + 1 :]:
+        if instruction.opname in _WITHOUT_EFFECT:
             continue
-        if one.opname == _CALL and one.arg == len(stack):
-            found = stack[1] if len(stack) > 1 else None
-            return found if isinstance(found, str) else None
-        effect = dis.stack_effect(one.opcode, one.arg, jump=False)
+        if instruction.opname == _CALL and instruction.arg == len(stack):
+            argument = stack[1] if len(stack) > 1 else None
+            return argument if isinstance(argument, str) else None
+        effect = dis.stack_effect(instruction.opcode, instruction.arg, jump=False)
         if effect > 0:
-            is_constant = one.opname == "LOAD_CONST"
-            stack += [one.argval if is_constant else None, *[None] * (effect - 1)]
-        elif len(stack) < 1 - effect or one.opcode in dis.hasjrel or one.opcode in dis.hasjabs:
+            is_constant = instruction.opname == "LOAD_CONST"
+            stack += [instruction.argval if is_constant else None, *[None] * (effect - 1)]
+        elif (
+            len(stack) < 1 - effect
+            or instruction.opcode in dis.hasjrel
+            or instruction.opcode in dis.hasjabs
+        ):
             return None
         else:
             stack[effect - 1 :] = [None]

@@ -1,4 +1,4 @@
-"""The origin of functions and objects: the user, Python, or a library that is not followed."""
+"""Functions and objects -> their origin: the user, Python, or a library that is not followed."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ _LIBRARIES = frozenset({
     "_pytest", "jax", "jaxlib", "matplotlib", "numpy", "pandas", "PIL", "scipy", "shaderad",
     "slangpy", "torch", "wgpu",
 })  # fmt: skip
-"""Libraries whose functions are not followed. pytest puts calls of its own into `assert`."""
+"""Libraries whose functions are not followed. pytest rewrites `assert` into calls of its own."""
 _OPAQUE = frozenset({
     "_thread", "asyncio", "concurrent", "io", "_io", "logging", "multiprocessing", "queue",
     "random", "_random", "select", "selectors", "socket", "subprocess", "tempfile", "threading",
     "unittest",
 })  # fmt: skip
-"""Modules of the standard library whose objects hold no settings, but work in progress."""
+"""Modules of the standard library whose objects hold running work rather than settings."""
 _WITHOUT_STATE = frozenset({"abc", "builtins", "typing"})
 """Modules whose classes read no attributes of their own subclasses."""
 
 
 def is_of_user(cls: type) -> bool:
-    """True if the user, or a library that is followed, defines a class."""
+    """True if a class is defined by the user or by a library that is followed."""
     return not is_fixed(cls.__module__)
 
 
 def is_fixed(module: str) -> bool:
-    """True if a module is Python's, ours, or of a library that is not followed."""
+    """True if a module belongs to Python, to shaderad, or to a library that is not followed."""
     top = top_of(module)
     return top in _LIBRARIES or _is_of_python(top)
 
@@ -45,12 +45,12 @@ def is_opaque(kind: type) -> bool:
 
 
 def reads_state(cls: type) -> bool:
-    """True if a class is of a library, whose code may read any attribute of its objects."""
+    """True if a class comes from a library, whose code may read any attribute of its objects."""
     return is_fixed(cls.__module__) and top_of(cls.__module__) not in _WITHOUT_STATE
 
 
 def _is_of_python(top: str) -> bool:
-    """True for a module of the standard library, unless one of the user has its name."""
+    """True for a module of the standard library, unless a module of the user shadows it."""
     if top not in sys.stdlib_module_names:
         return False
     spec = getattr(sys.modules.get(top), "__spec__", None)

@@ -1,7 +1,7 @@
-"""Nodes of array graphs made from traced arrays whose shapes need not agree yet.
+"""Traced arrays of any broadcastable shapes -> nodes of array graphs.
 
-Invariant: what comes out follows NumPy's broadcasting, for each element of a mapped function by
-itself: batch axes stand in front and are never mixed with those that users see.
+Invariant: results follow NumPy's broadcasting, separately for each element of a mapped function.
+Batch axes come first and are never mixed with the axes that users see.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ Number = bool | int | float
 
 @dataclass(frozen=True, slots=True)
 class OpenNumber:
-    """A number among the arguments of a graph that serves other numbers, too.
+    """A number among the operands that becomes an input, so that later calls can replace it.
 
-    Two are equal where tracing cannot tell them apart.
+    Two are equal if tracing cannot distinguish them.
     """
 
     position: int
@@ -45,9 +45,9 @@ class OpenNumber:
 
 @dataclass(frozen=True, slots=True)
 class NumberInput:
-    """An input of a graph that holds an `OpenNumber` in the type it takes.
+    """A graph input that holds an `OpenNumber` converted to one type.
 
-    Two are equal where one input serves both.
+    Two are equal if one input serves both.
     """
 
     position: int
@@ -56,20 +56,20 @@ class NumberInput:
 
 
 def traced(x: Any, name: str = OPERAND) -> TracedArray:
-    """Anything array-like as an array of the current trace."""
+    """An array or array-like as an array of the current trace."""
     if isinstance(x, TracedSize):
         return size_array(x.size)
     return tracing().lifted(x, name)
 
 
 def as_number(x: Any) -> Number | None:
-    """A number of the Python program; `None` for everything else."""
+    """`x` if it is a Python number; `None` for everything else."""
     plain = cast("object", x.item() if isinstance(x, np.generic) else x)
     return plain if isinstance(plain, bool | int | float) else None
 
 
 def noted_number(number: Number) -> Number | OpenNumber:
-    """A number of the program as an operand: open if traces of the function differ in it."""
+    """A Python number as an operand; an `OpenNumber` if traces of the function differ in it."""
     if not isinstance(number, float):
         return number
     trace = tracing()
@@ -79,7 +79,7 @@ def noted_number(number: Number) -> Number | OpenNumber:
 
 
 def number_array(number: Number, t: Scalar) -> TracedArray:
-    """A number of the program as an array without axes."""
+    """A Python number as an array without axes."""
     operand, span = noted_number(number), user_span()
     constant = conversions.coerce(PythonNumber(number), t, span)
     if isinstance(operand, OpenNumber):
@@ -88,12 +88,12 @@ def number_array(number: Number, t: Scalar) -> TracedArray:
 
 
 def size_array(size: Size) -> TracedArray:
-    """A size as a 0-d array of an int."""
+    """A size as a 0-d int array."""
     return made(arrays.SizeOf(operands=(), size=size).result, ())
 
 
 def made(value: Value, batch: Shape) -> TracedArray:
-    """A result of the current trace."""
+    """An array of the current trace that holds `value`, with these batch axes."""
     return TracedArray(tracing(), value, batch)
 
 
@@ -101,18 +101,18 @@ def made(value: Value, batch: Shape) -> TracedArray:
 
 
 def broadcast_shapes(*shapes: Shape) -> Shape:
-    """The shape that all of `shapes` are repeated to.
+    """The shape that all of `shapes` broadcast to.
 
     Raises:
-        ShapeError: SR0379, where two sizes differ and neither is 1.
+        ShapeError: SR0379 if two sizes differ and neither is 1.
     """
-    found: Shape = ()
+    common: Shape = ()
     for shape in shapes:
-        rank = max(len(found), len(shape))
-        left, right = ((1,) * (rank - len(s)) + s for s in (found, shape))
+        rank = max(len(common), len(shape))
+        left, right = ((1,) * (rank - len(s)) + s for s in (common, shape))
         pairs = zip(left, right, strict=True)
-        found = tuple(_common(p, q, found, shape) for p, q in pairs)
-    return found
+        common = tuple(_common(p, q, common, shape) for p, q in pairs)
+    return common
 
 
 def _common(a: Size, b_: Size, left: Shape, right: Shape) -> Size:
@@ -124,13 +124,13 @@ def _common(a: Size, b_: Size, left: Shape, right: Shape) -> Size:
 
 
 def repeats_to(shape: Shape, wanted: Shape) -> bool:
-    """True if NumPy would repeat an array of `shape` to `wanted`."""
+    """True if an array of `shape` broadcasts to `wanted`."""
     pairs = zip(reversed(shape), reversed(wanted), strict=False)
     return len(shape) <= len(wanted) and all(p == 1 or tracing().are_equal(p, q) for p, q in pairs)
 
 
 def known_shape(shape: Shape) -> str:
-    """A shape in a message: its sizes, and what they are in this call."""
+    """A shape for messages: its sizes, and their values in this call."""
     if all(isinstance(extent, int) for extent in shape):
         return shown_shape(shape)
     trace = tracing()
@@ -139,16 +139,16 @@ def known_shape(shape: Shape) -> str:
 
 
 def common_batch(operands: Sequence[TracedArray]) -> Shape:
-    """The batch of an operation: the deepest, of which all others are the beginning."""
+    """The batch of an operation: the longest one, of which all others are prefixes."""
     return max((x.batch for x in operands), key=len, default=())
 
 
 def spread(x: TracedArray, batch: Shape, shape: Shape) -> Value:
-    """`x` repeated to a batch and a shape."""
+    """`x` broadcast to a batch and a shape."""
     whole = (*batch, *shape)
     rank = len(x.extents)
     axes = [*range(len(x.batch)), *range(len(whole) - rank, len(whole))]
-    # Sizes that are equal in this call alone must also look equal: rules compare them.
+    # Sizes that are equal only in this call must become the same symbol: rules compare them.
     own = tuple(1 if p == 1 else whole[k] for p, k in zip(x.value.shape, axes, strict=True))
     return b.broadcast(b.reshape(x.value, own), whole, axes)
 
@@ -166,11 +166,11 @@ def axis_of(axis: Any, rank: int) -> int:
 
 
 def only_axis(axis: Any, x: TracedArray, name: str) -> int:
-    """An axis counted from the front; without `axis`, the only one that `x` has.
+    """An axis counted from the front; if `axis` is `None`, the only axis of `x`.
 
     Raises:
-        ShapeError: SR0323, where there is none such; SR0833, where `x` has several axes and the
-            call of the function `name` says none.
+        ShapeError: SR0323 if there is no such axis; SR0833 if `x` has several axes and the call
+            of the function `name` selects none.
     """
     rank = len(x.extents)
     if axis is None and rank > 1:
@@ -186,23 +186,23 @@ def elementwise(
     *operands: Any,
     has_known_numbers: bool = False,
 ) -> TracedArray:
-    """`make` of the elements, by the rules of the kernel language.
+    """Applies `make` to each element, by the rules of the kernel language.
 
     Args:
         make: Takes the span of the operation, and for each operand a typed expression, or a
-            number known while tracing.
+            number if it is constant in the trace.
         operands: Arrays, data and numbers; at least one array.
-        has_known_numbers: True if what `make` gives depends on the numbers, as powers do.
+        has_known_numbers: True if the result of `make` depends on the numbers, as powers do.
     """
     span = user_span()
     if not has_known_numbers:
         operands = tuple(map(_noted, operands))
     is_number = [isinstance(x, OpenNumber) or as_number(x) is not None for x in operands]
-    found = {f"x{k}": x if is_number[k] else traced(x) for k, x in enumerate(operands)}
-    array_by_name = {name: x for name, x in found.items() if isinstance(x, TracedArray)}
-    arguments = [_operand(x, name, span) for name, x in found.items()]
+    operand_by_name = {f"x{k}": x if is_number[k] else traced(x) for k, x in enumerate(operands)}
+    array_by_name = {name: x for name, x in operand_by_name.items() if isinstance(x, TracedArray)}
+    arguments = [_operand(x, name, span) for name, x in operand_by_name.items()]
     expr = conversions.expr(make(span, arguments), span)
-    array_by_name |= _open_numbers(expr, found)
+    array_by_name |= _open_numbers(expr, operand_by_name)
     batch = common_batch([*array_by_name.values()])
     shape = broadcast_shapes(*(x.extents for x in array_by_name.values()))
     value_by_name = {name: spread(x, batch, shape) for name, x in array_by_name.items()}
@@ -215,19 +215,19 @@ def _noted(operand: Any) -> Any:
 
 
 def _number_input(number: OpenNumber, t: Scalar) -> Value:
-    given = NumberInput(number.position, t, number.value)
-    return tracing().number_input(ArrayType(t, ()), given)
+    number_input = NumberInput(number.position, t, number.value)
+    return tracing().number_input(ArrayType(t, ()), number_input)
 
 
 def _open_numbers(expr: nodes.Expr, operand_by_name: Mapping[str, Any]) -> dict[str, TracedArray]:
-    """An input without axes for each number that another call may replace."""
+    """A graph input without axes for each `OpenNumber` among the operands."""
     type_by_name = {e.name: e.type for e in in_order(expr) if isinstance(e, nodes.Var)}
-    found: dict[str, TracedArray] = {}
+    array_by_name: dict[str, TracedArray] = {}
     for name, x in operand_by_name.items():
         t = type_by_name.get(name)
         if isinstance(x, OpenNumber) and isinstance(t, Scalar):
-            found[name] = made(_number_input(x, t), ())
-    return found
+            array_by_name[name] = made(_number_input(x, t), ())
+    return array_by_name
 
 
 def _operand(x: Any, name: str, span: Span) -> Operand:

@@ -1,8 +1,8 @@
-"""Everything that a Python function may read while it is traced: the places, found by following it.
+"""A Python function and its arguments -> all places that it may read while it is traced.
 
 Functions are followed through closures, globals, defaults and attributes; objects through the
-attributes that any code among them names. Invariant: no code of the user runs while places are
-found or read: properties are followed as functions, not called.
+attributes that any reachable code names. Invariant: the search runs no code of the user, because
+properties are followed as functions and never called.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from shaderad.trace.code_names import imported_module, names_in
 from shaderad.trace.origins import is_fixed, is_opaque, reads_state, top_of
 
 FOLLOWED = "_followed"
-"""The class attribute in which a class of ours names the attributes that its calls read."""
+"""Class attribute by which a shaderad class lists the attributes that its calls read."""
 
 Fetch = Callable[[], Iterable[object]]
 
@@ -56,7 +56,7 @@ _DESCRIPTORS: dict[type, tuple[str, ...]] = {
     HostPointer: ("target",),
     StructArray: ("_structs",),
 }
-"""The attributes that lead on, of objects whose attributes never change."""
+"""The attributes to follow in objects whose attributes never change."""
 _EMPTY = object()
 _INSIDE_FUNCTION = attrgetter("__code__", "__defaults__", "__kwdefaults__")
 
@@ -68,28 +68,28 @@ class Names:
     space: Mapping[str, object]
     path: str
     is_ours: bool = False
-    """True for an object of ours: code that computes names reads those of users."""
+    """True for a shaderad object: code that computes names is assumed not to read it."""
     present: list[str] = field(default_factory=list[str])
     absent: set[str] = field(default_factory=set[str])
 
 
 class Reachable:
-    """The places that a function and its arguments lead to."""
+    """The places that are reachable from a function and its arguments."""
 
     def __init__(self, roots: Iterable[tuple[str, object]]) -> None:
         self.fetches: list[Fetch] = []
         """Reads of places whose values may change."""
         self.paths: list[list[str]] = []
-        """For each read the names of the values that it gives, as messages show them."""
+        """For each read, the names of its values in messages."""
         self.sized: list[Sized] = []
         """Containers of which all items are read."""
         self.fixed: list[tuple[str, object]] = []
-        """Arrays at places that always hold the same."""
+        """Arrays in places that never change."""
         self.names: list[Names] = []
         self.awaits_imports = False
         """True if the code imports a module that is not there yet."""
         self.held: list[object] = []
-        """The objects that were found, so that no identity becomes another's."""
+        """The visited objects, kept alive so that their ids are not reused."""
         self._stack: list[tuple[str, object]] = []
         self._seen: set[int] = set()
         self._globals: dict[int, Names] = {}
@@ -108,9 +108,9 @@ class Reachable:
         while self._stack:
             while self._stack:
                 self._visit(*self._stack.pop())
-            for one in self._objects:
-                reads_any = self._reads_any and not one.is_ours
-                self._extend(one, _own_names(one) if reads_any else self._code_names)
+            for object_ in self._objects:
+                reads_any = self._reads_any and not object_.is_ours
+                self._extend(object_, _own_names(object_) if reads_any else self._code_names)
             for path, owner, slots in self._slots:
                 for name in [*slots] if self._reads_any else slots & self._code_names:
                     self._slot(path, owner, name)
@@ -120,9 +120,9 @@ class Reachable:
         self._fetch(partial(_slot_of, owner, name), [f"{path}.{name}"])
 
     def _extend(self, names: Names, wanted: Iterable[str]) -> None:
-        known = names.absent.union(names.present)
+        seen = names.absent.union(names.present)
         for name in wanted:
-            if name in known:
+            if name in seen:
                 continue
             if name in names.space:
                 names.present.append(name)
@@ -136,7 +136,7 @@ class Reachable:
         try:
             value = getattr(owner, name)
         except (AttributeError, ValueError):
-            return  # An empty cell: whoever reads it fails.
+            return  # An empty cell: reading it fails.
         self._owners.setdefault(name, []).append((path, owner))
         if is_followed:
             self._stack.append((path if name == "cell_contents" else f"{path}.{name}", value))
@@ -147,7 +147,7 @@ class Reachable:
             return
         self._seen.add(id(thing))
         if is_content(thing):
-            self._stack += [(path, one) for one in _objects_in(thing)]
+            self._stack += [(path, inner) for inner in _objects_in(thing)]
             return
         self.held.append(thing)
         if isinstance(thing, FunctionType):
@@ -164,18 +164,18 @@ class Reachable:
             self._instance(path, thing)
 
     def _items(self, path: str, thing: object) -> None:
-        """The items of a container, and what else Python's own objects lead to."""
+        """Follows the items of a container, and the referents of other objects of Python."""
         if isinstance(thing, BuiltinMethodType):
             self._stack.append((path, thing.__self__))
         elif isinstance(thing, attrgetter | methodcaller):
             self._code_names |= _names_of(cast("object", thing))
         elif isinstance(thing, ref):
-            found = cast("ref[object]", thing)
-            self._fetch(lambda: (found(),), [path])
+            reference = cast("ref[object]", thing)
+            self._fetch(lambda: (reference(),), [path])
         elif isinstance(thing, tuple):
             items = cast("tuple[object, ...]", thing)
-            for k, one in enumerate(items):
-                self._fixed(f"{path}[{k}]", one)
+            for k, item in enumerate(items):
+                self._fixed(f"{path}[{k}]", item)
         elif isinstance(thing, list | deque | set | frozenset):
             items = cast("list[object]", thing)
             self.sized.append(items)
@@ -185,7 +185,7 @@ class Reachable:
             self._table(table, [f"{path}[{key!r}]" for key in table])
 
     def _fixed(self, path: str, value: object) -> None:
-        """Adds a value at a place that always holds the same."""
+        """Adds a value in a place that never changes."""
         self._stack.append((path, value))
         if is_content(value):
             self.fixed.append((path, value))
@@ -205,11 +205,11 @@ class Reachable:
 
     def _function(self, path: str, function: FunctionType) -> None:
         cells: tuple[CellType, ...] = function.__closure__ or ()
-        # By its globals: `functools.wraps` gives our functions the module of the user's.
+        # From its globals, because `functools.wraps` copies the user's `__module__`.
         module = function.__globals__.get("__name__", "")
         for name, cell in zip(function.__code__.co_freevars, cells, strict=True):
             if top_of(module) == "shaderad":
-                self._fixed(name, cell.cell_contents)  # What our functions hold never changes.
+                self._fixed(name, cell.cell_contents)  # Cells of our functions never change.
             else:
                 self._attribute(name, cell, "cell_contents")
         if is_fixed(module):
@@ -221,7 +221,9 @@ class Reachable:
         self._reads_any |= code.reads_any
         space = function.__globals__
         names = self._globals.setdefault(id(space), Names(space, ""))
-        self._extend(names, (one for one in code.globals if one in space or hasattr(builtins, one)))
+        self._extend(
+            names, (name for name in code.globals if name in space or hasattr(builtins, name))
+        )
         if not code.globals.isdisjoint(("globals", "eval", "exec")):
             self._extend(names, [*space])
         for name, level in code.imports:
@@ -299,7 +301,7 @@ class Reachable:
 
 
 def is_content(thing: object) -> bool:
-    """True for arrays, and for other objects that hold plain numbers in memory of their own."""
+    """True for arrays, and for other objects that own a buffer of plain numbers."""
     return (
         isinstance(thing, Array | bytearray | memoryview)
         or is_host_array(thing)
@@ -336,7 +338,7 @@ def _dict_of(thing: object) -> dict[str, object] | None:
 
 
 def _own_names(names: Names) -> Iterator[str]:
-    """The names of a space that code may compute: without what a module imports from others."""
+    """The names that code may compute: all of a namespace but a module's imports from others."""
     module = names.space.get("__name__") if "__spec__" in names.space else None
     for name, value in names.space.items():
         is_imported = module is not None and (
@@ -348,7 +350,7 @@ def _own_names(names: Names) -> Iterator[str]:
 
 
 def _is_special(name: str, value: object) -> bool:
-    """True for a method of a class that Python calls without a name in the code."""
+    """True for a method that Python calls implicitly, so that no code names it."""
     is_called = isinstance(value, FunctionType) or _leads(type(value)) is not None
     return name.startswith("__") and (is_called or not is_fixed(type(value).__module__))
 

@@ -1,7 +1,7 @@
 """The signature of a graph that is built before it is called: a tree of arrays with named sizes.
 
-Its annotations say it when it is built, the manifest when it is loaded. Invariant: a call that
-binds has the element types, ranks and equal extents that the graph was traced for.
+It comes from annotations when the graph is built, and from the manifest when it is loaded.
+Invariant: a call that binds has the element types, ranks and equal extents of the trace.
 """
 
 from __future__ import annotations
@@ -43,29 +43,29 @@ class GraphSignature:
 
     name: str
     skeleton: dict[str, Any]
-    """For each parameter a tree with a `Placeholder` for each array."""
+    """For each parameter, a tree with a `Placeholder` for each array."""
     wanted: tuple[Wanted, ...]
     """The required type of each array; all of them have extents."""
     names: tuple[str, ...]
     """The name of each array in messages."""
     fixed: frozenset[str] = frozenset()
-    """Parameters whose values are part of the graph; a call does not give them."""
+    """Parameters whose values are part of the graph; a call does not pass them."""
     defaults: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """Defaults of parameters that a call leaves out, where they are numbers."""
+    """Numbers that are used for parameters that a call leaves out."""
 
     @property
     def types(self) -> tuple[ArrayType, ...]:
-        """The arrays with symbols for named sizes."""
+        """The types of the arrays, with symbols for named sizes."""
         return tuple(
-            ArrayType(one.element, tuple(sizes.symbol(n) if isinstance(n, str) else n
-                                         for n in one.extents or ()))
-            for one in self.wanted
+            ArrayType(wanted.element, tuple(sizes.symbol(n) if isinstance(n, str) else n
+                                            for n in wanted.extents or ()))
+            for wanted in self.wanted
         )  # fmt: skip
 
     @property
     def size_names(self) -> tuple[str, ...]:
-        """The names of sizes, in the order in which they are first mentioned."""
-        extents = (n for one in self.wanted for n in one.extents or ())
+        """The names of sizes, in order of first use."""
+        extents = (n for wanted in self.wanted for n in wanted.extents or ())
         return tuple(dict.fromkeys(n for n in extents if isinstance(n, str)))
 
     def given(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -77,37 +77,37 @@ class GraphSignature:
         names = [name for name in self.skeleton if name not in self.fixed]
         if len(args) > len(names):
             raise error("SR0363", name=self.name, count=len(args), wanted=", ".join(names))
-        found = dict(zip(names, args, strict=False))
+        argument_by_name = dict(zip(names, args, strict=False))
         for name, x in keywords.items():
-            if name in found:
+            if name in argument_by_name:
                 raise error("SR0366", name=self.name, parameter=name)
             if name not in names:
                 raise error("SR0365", name=self.name, found=name, wanted=", ".join(names))
-            found[name] = x
-        found = {**self.defaults, **found}
-        missing = [name for name in names if name not in found]
+            argument_by_name[name] = x
+        argument_by_name = {**self.defaults, **argument_by_name}
+        missing = [name for name in names if name not in argument_by_name]
         if missing:
             raise error("SR0364", name=self.name, missing=", ".join(missing))
-        return tuple(found[name] for name in names)
+        return tuple(argument_by_name[name] for name in names)
 
-    def arguments(self, given: Sequence[Any], device: Device) -> Arguments:
+    def arguments(self, arguments: Sequence[Any], device: Device) -> Arguments:
         """The arrays among the arguments of a call, of the wanted element types.
 
         Raises:
             ShapeError: SR0345 for the number of axes, SR0346 for a size, SR0350 to SR0367 for the
-                elements, SR0333 for a container that is built otherwise.
+                elements, SR0333 for a container of another structure.
         """
-        found: list[Array] = []
+        arrays: list[Array] = []
 
         def place(leaf: Any, x: Any) -> None:
             if isinstance(leaf, Placeholder):
                 name = self.names[leaf.position]
-                found.append(converted(name, x, self.wanted[leaf.position], device))
+                arrays.append(converted(name, x, self.wanted[leaf.position], device))
 
         trees_given = [tree for name, tree in self.skeleton.items() if name not in self.fixed]
-        for tree, x in zip(trees_given, given, strict=True):
+        for tree, x in zip(trees_given, arguments, strict=True):
             _walk(place, tree, x, self.name)
-        return Arguments(tuple(trees_given), tuple(found))
+        return Arguments(tuple(trees_given), tuple(arrays))
 
     def form(self, arguments: Arguments) -> Form:
         """The named sizes of a call.
@@ -115,28 +115,28 @@ class GraphSignature:
         Raises:
             ShapeError: SR0347, where two arguments disagree on one.
         """
-        known: dict[str, tuple[int, str]] = {}
+        use_by_name: dict[str, tuple[int, str]] = {}
         for name, wanted, x in zip(self.names, self.wanted, arguments.arrays, strict=True):
             for extent, number in zip(wanted.extents or (), x.shape, strict=True):
                 if isinstance(extent, int):
                     continue
-                first, argument = known.setdefault(extent, (number, name))
+                first, argument = use_by_name.setdefault(extent, (number, name))
                 if first != number:
                     raise error("SR0347", name=extent, left=argument, first=first, right=name,
                                 second=number)  # fmt: skip
-        return Form(self.types, {name: number for name, (number, _) in known.items()})
+        return Form(self.types, {name: number for name, (number, _) in use_by_name.items()})
 
 
-def _walk(place: Any, tree: Any, given: Any, name: str) -> None:
-    """Calls `place` for each leaf of `tree` and what is given for it."""
+def _walk(place: Any, tree: Any, argument: Any, name: str) -> None:
+    """Calls ``place(leaf, part)`` for each leaf of `tree` and the matching part of `argument`."""
     parts = trees.children(tree)
     if parts is None:
-        place(tree, given)
+        place(tree, argument)
         return
-    items = cast("list[Any]", given) if isinstance(given, list) else None
-    own = (trees.children(given) if items is None else dict(enumerate(items))) or {}
+    items = cast("list[Any]", argument) if isinstance(argument, list) else None
+    own = (trees.children(argument) if items is None else dict(enumerate(items))) or {}
     if set(own) != set(parts):
-        raise error("SR0333", what=f"an argument of `{name}`", found=trees.described(given),
+        raise error("SR0333", what=f"an argument of `{name}`", found=trees.described(argument),
                     wanted=trees.described(tree))  # fmt: skip
     for key, part in parts.items():
         _walk(place, part, own[key], name)
@@ -145,11 +145,11 @@ def _walk(place: Any, tree: Any, given: Any, name: str) -> None:
 def signature_of(
     name: str, function: Callable[..., Any], annotations: Annotations
 ) -> GraphSignature:
-    """The signature by the annotations of `function`; defaults stand for parameters without one.
+    """The signature from the annotations of `function`, or from defaults where there are none.
 
     Raises:
-        LanguageError: SR0730, where a parameter has neither; SR0731, where a size has no name that
-            an expression may hold.
+        LanguageError: SR0730 if a parameter has neither; SR0731 if the name of a size cannot
+            be used in an expression.
     """
     reader = _Reader(name, annotations)
     hints = inspect.get_annotations(function)
@@ -184,18 +184,18 @@ class _Reader:
     def tree(
         self, annotation: object, name: str, space: Mapping[str, Any] | None = None
     ) -> Any | None:
-        """A tree with a `Placeholder` for each array; `None` for what is no array."""
-        found = self._annotations.evaluated(annotation, space)
-        if isinstance(found, ArrayAnnotation):
-            return self._array(Wanted(element_type(found.element), found.extents), name)
-        if isinstance(found, type) and found in _NUMBERS:
-            return self._array(Wanted(_NUMBERS[found], ()), name)
-        if isinstance(found, TypeObject):
-            return self._array(Wanted(found.ir_type, ()), name)
-        if get_origin(found) is tuple:
-            parts = [self.tree(one, f"{name}[{k}]") for k, one in enumerate(get_args(found))]
+        """A tree with a `Placeholder` for each array; `None` if the annotation holds none."""
+        meaning = self._annotations.evaluated(annotation, space)
+        if isinstance(meaning, ArrayAnnotation):
+            return self._array(Wanted(element_type(meaning.element), meaning.extents), name)
+        if isinstance(meaning, type) and meaning in _NUMBERS:
+            return self._array(Wanted(_NUMBERS[meaning], ()), name)
+        if isinstance(meaning, TypeObject):
+            return self._array(Wanted(meaning.ir_type, ()), name)
+        if get_origin(meaning) is tuple:
+            parts = [self.tree(item, f"{name}[{k}]") for k, item in enumerate(get_args(meaning))]
             return None if None in parts else tuple(parts)
-        return self._of_class(found, name) if isinstance(found, type) else None
+        return self._of_class(meaning, name) if isinstance(meaning, type) else None
 
     def _of_struct(self, info: StructInfo, name: str) -> Any | None:
         """One value of a struct, with an array without axes for each field."""
@@ -211,19 +211,19 @@ class _Reader:
                 return None
         return None if None in parts.values() else trees.rebuilt(object.__new__(info.cls), parts)
 
-    def _of_class(self, found: type[Any], name: str) -> Any | None:
+    def _of_class(self, class_: type[Any], name: str) -> Any | None:
         """A struct, named tuple or typed dict."""
-        info = info_of(found)
+        info = info_of(class_)
         if info is not None:
             return self._of_struct(info, name)
-        if not is_typeddict(found) and not hasattr(found, "_fields"):
+        if not is_typeddict(class_) and not hasattr(class_, "_fields"):
             return None
-        space = vars(sys.modules[found.__module__])
-        hints: dict[str, object] = inspect.get_annotations(found)
-        parts = {key: self.tree(one, f"{name}.{key}", space) for key, one in hints.items()}
+        space = vars(sys.modules[class_.__module__])
+        hints: dict[str, object] = inspect.get_annotations(class_)
+        parts = {key: self.tree(hint, f"{name}.{key}", space) for key, hint in hints.items()}
         if None in parts.values():
             return None
-        return parts if is_typeddict(found) else found(**parts)
+        return parts if is_typeddict(class_) else class_(**parts)
 
     def _array(self, wanted: Wanted, name: str) -> Placeholder | None:
         if wanted.extents is None:
@@ -237,7 +237,7 @@ class _Reader:
 
 
 def span_of(function: Callable[..., Any]) -> Span:
-    """The line that defines a function."""
+    """The line where a function is defined."""
     code = function.__code__
     return Span(code.co_filename, code.co_firstlineno)
 

@@ -1,9 +1,8 @@
-"""Arrays of a function that is being traced: a value of a graph in place of content.
+"""Arrays of a function that is being traced: they hold a value of a graph instead of content.
 
-A `GraphTrace` is one function, or the body of a loop, while it is traced. What it takes from
-outside (its arguments, arrays that the function captures, values of the trace around it) becomes
-an input of its graph. Invariant: a value belongs to one trace, and only that trace and those
-inside of it compute with it.
+A `GraphTrace` is one function, or the body of a loop, while it is traced. Each value from outside
+(an argument, a captured array, a value of the enclosing trace) becomes an input of its graph.
+Invariant: a value belongs to one trace, and only that trace and those nested in it use it.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 OPERAND = "operand"
-"""The name in messages of data that no parameter is known for."""
+"""The name in messages of data whose parameter is unknown."""
 _current: ContextVar[GraphTrace | None] = ContextVar("shaderad_graph_trace", default=None)
 
 
@@ -49,66 +48,66 @@ class GraphTrace:
         parent: GraphTrace | None = None,
         belongs_to: object = None,
     ) -> None:
-        # size_by_name: what the symbolic sizes are in the call that is traced.
+        # size_by_name: the values of the symbolic sizes in the call that is traced.
         self.parent = parent
         self.belongs_to = belongs_to
-        """Whose function is traced, if anybody asks."""
+        """The object whose function is traced, by which nested calls recognise it."""
         self.size_by_name = size_by_name
         self.has_named_sizes = parent is None or parent.has_named_sizes
         """True if users named the symbolic sizes; messages show only numbers for others."""
         self.holds_vectors = parent is not None and parent.holds_vectors
-        """True if vectors of the host are constants of the graph, not data that it is given."""
+        """True if host vectors are constants of the graph rather than inputs."""
         self.batch: Shape = () if parent is None else parent.batch
-        """The axes over which a mapped Python function is repeated, while it is called."""
+        """The batch axes of the mapped Python function that is being called."""
         self.inputs: list[Value] = []
         self.given: list[Any] = []
-        """The outside value of each input: an array, data, or a value of the parent."""
+        """The source of each input: an array, data, or a value of the parent."""
         self.constants: list[Array] = [] if parent is None else parent.constants
         """Arrays that the function put on a device while it was traced."""
         self.looked_at: list[Array] = [] if parent is None else parent.looked_at
-        """Arrays on a device whose content the function read as numbers."""
+        """Device arrays whose content the function read on the host."""
         self.equal_sizes: list[tuple[Size, Size]] = [] if parent is None else parent.equal_sizes
-        """Sizes that this trace takes to be equal, which a later call must confirm."""
+        """Pairs of sizes that this trace assumes to be equal; a later call must confirm them."""
         self.positive_sizes: list[Size] = [] if parent is None else parent.positive_sizes
-        """Sizes that are above 0 in this call; later ones must confirm it, too."""
+        """Sizes that this trace assumes to be positive; a later call must confirm them."""
         self.numbers: list[float] = [] if parent is None else parent.numbers
-        """The float numbers that the function has computed with, in order."""
+        """The float numbers that the function has used, in order."""
         self.groups: Groups = {} if parent is None else parent.groups
         """The positions of numbers that are inputs: see `trace/varying.py`."""
         self.number_values: set[Value] = set()
-        """Inputs that are such numbers."""
+        """The inputs that hold such numbers."""
         self._number_inputs: dict[object, Value] = {}
         self._captured: dict[int, Value] = {}
 
-    def input(self, t: ArrayType, given: Any) -> Value:
-        """A new input that stands for `given`."""
-        made = Value(t)
-        self.inputs.append(made)
-        self.given.append(given)
-        return made
+    def input(self, t: ArrayType, source: Any) -> Value:
+        """A new input that stands for `source`."""
+        value = Value(t)
+        self.inputs.append(value)
+        self.given.append(source)
+        return value
 
-    def argument(self, t: ArrayType, given: Any, batch: Shape = ()) -> TracedArray:
+    def argument(self, t: ArrayType, source: Any, batch: Shape = ()) -> TracedArray:
         """A new input as the function sees it."""
-        return TracedArray(self, self.input(t, given), batch)
+        return TracedArray(self, self.input(t, source), batch)
 
     def value_of(self, x: Array) -> Value:
-        """The value that `x` is in this trace.
+        """The value that represents `x` in this trace.
 
         Raises:
-            LanguageError: SR0322, where `x` belongs to a trace that is over.
+            LanguageError: SR0322 if `x` belongs to a trace that has ended.
         """
         if isinstance(x, TracedArray) and x.owner is self:
             return x.value
         if self.parent is not None and not isinstance(x, TracedArray):
-            # One value of the trace around it, whatever it was found as.
+            # Through its value in the enclosing trace, so that both forms of `x` share one input.
             x = TracedArray(self.parent, self.parent.value_of(x))
-        # What the key stands for is held by `given`, so that nothing else gets its identity.
+        # `self.given` keeps the keyed object alive, so that its id is not reused.
         key = id(x.value) if isinstance(x, TracedArray) else id(x)
-        known = self._captured.get(key)
-        if known is None:
-            known = self._capture(x)
-            self._captured[key] = known
-        return known
+        value = self._captured.get(key)
+        if value is None:
+            value = self._capture(x)
+            self._captured[key] = value
+        return value
 
     def _capture(self, x: Array) -> Value:
         if self.parent is not None:
@@ -118,11 +117,11 @@ class GraphTrace:
         return self.input(ArrayType(x.element, x.shape), x)
 
     def source_of(self, value: Value) -> Any:
-        """The outside value of an input; `None` for a computed value."""
+        """The source of an input; `None` for a computed value."""
         return next((x for v, x in zip(self.inputs, self.given, strict=True) if v is value), None)
 
     def lifted(self, x: Any, name: str = OPERAND) -> TracedArray:
-        """An array or data of any sort as an array of this trace."""
+        """An array or array-like as an array of this trace."""
         if isinstance(x, TracedArray) and x.owner is self:
             return x
         if isinstance(x, Array):
@@ -133,8 +132,8 @@ class GraphTrace:
         if isinstance(x, HostVector) and self.holds_vectors:
             value = _constants(x, ArrayType(element, data.shape))
             return TracedArray(self, value).noted_as(x.element)
-        found = TracedArray(self, self._of_data(ArrayType(element, data.shape), x))
-        return found.noted_as(vector_of(x))
+        array = TracedArray(self, self._of_data(ArrayType(element, data.shape), x))
+        return array.noted_as(vector_of(x))
 
     def _of_data(self, t: ArrayType, data: Any) -> Value:
         if self.parent is None:
@@ -143,20 +142,20 @@ class GraphTrace:
         return self.value_of(TracedArray(self.parent, outer))
 
     def number_input(self, t: ArrayType, number: object) -> Value:
-        """The input that holds a number of the program, which is the same in every trace inside."""
-        found = self._number_inputs.get(number)
-        if found is None:
+        """The input that holds a Python number; nested traces share it."""
+        value = self._number_inputs.get(number)
+        if value is None:
             if self.parent is None:
-                found = self.input(t, number)
+                value = self.input(t, number)
             else:
                 outer = self.parent.number_input(t, number)
-                found = self.value_of(TracedArray(self.parent, outer))
-            self._number_inputs[number] = found
-            self.number_values.add(found)
-        return found
+                value = self.value_of(TracedArray(self.parent, outer))
+            self._number_inputs[number] = value
+            self.number_values.add(value)
+        return value
 
     def are_equal(self, a: Size, b: Size) -> bool:
-        """True if two sizes are equal: always, or in this call, and then it is noted."""
+        """True if two sizes are equal; the trace records it if this holds only in this call."""
         if a == b:
             return True
         if isinstance(a, int) and isinstance(b, int):
@@ -167,20 +166,20 @@ class GraphTrace:
         return True
 
     def is_positive(self, size: Size) -> bool:
-        """True if a size is above 0 in this call, which is noted."""
+        """True if a size is positive in this call; the trace records the answer."""
         return self.is_less(0, size)
 
     def is_less(self, a: Size, b: Size) -> bool:
-        """True if ``a < b`` in this call, which is noted: other calls are traced again."""
+        """True if ``a < b`` in this call; the trace records the answer, and other calls retrace."""
         difference = sizes.subtract(b, a)
-        found = sizes.evaluate(difference, self.size_by_name) > 0
+        is_below = sizes.evaluate(difference, self.size_by_name) > 0
         if not isinstance(difference, int):
-            self.positive_sizes.append(difference if found else sizes.subtract(1, difference))
-        return found
+            self.positive_sizes.append(difference if is_below else sizes.subtract(1, difference))
+        return is_below
 
     def run(self, function: Callable[P, R], *args: P.args, **keywords: P.kwargs) -> R:
         """Calls `function`, whose array functions compute in this trace."""
-        # A context of its own ends with the call, so that no interrupt can leave it entered.
+        # The context ends with the call, so that an interrupt cannot leave it active.
         context = copy_context()
         context.run(_current.set, self)
         context.run(noted.set, self.constants)
@@ -188,7 +187,7 @@ class GraphTrace:
         return context.run(fitting_call, function, *args, **keywords)
 
     def graph(self, outputs: Sequence[Value]) -> Graph:
-        """The trace as a function of all its inputs from outside."""
+        """The graph from all inputs of this trace to `outputs`."""
         return Graph(tuple(self.inputs), tuple(outputs))
 
 
@@ -199,20 +198,20 @@ def current_trace() -> GraphTrace | None:
 
 def traces() -> Iterator[GraphTrace]:
     """The functions that are being traced, the innermost first."""
-    found = _current.get()
-    while found is not None:
-        yield found
-        found = found.parent
+    trace = _current.get()
+    while trace is not None:
+        yield trace
+        trace = trace.parent
 
 
 class TracedArray(Array):
-    """An array whose content is known when the graph runs.
+    """An array whose content is known only when the graph runs.
 
     Attributes:
         owner: The trace that it belongs to.
-        value: What it is in the graph, batch axes included.
-        batch: Extents of the leading axes that its users do not see: those that a mapped Python
-            function is repeated over.
+        value: The graph value, batch axes included.
+        batch: Extents of the leading axes over which a mapped Python function is repeated. The
+            function does not see them.
     """
 
     __slots__ = ("batch", "owner", "value")
@@ -237,7 +236,7 @@ class TracedArray(Array):
     def check_readable(self, what: str) -> NoReturn:
         raise error("SR0321", user_span(), what=f"{what} of an array")
 
-    # What a graph does not know while it is traced.
+    # Content is unknown while a graph is traced, so reading it raises.
 
     def numpy(self) -> np.ndarray[Any, Any]:
         self.check_readable("`.numpy()`")
@@ -269,19 +268,19 @@ class TracedArray(Array):
 
 
 def _constants(x: HostVector, t: ArrayType) -> Value:
-    """The numbers of a vector or matrix as an array of constants."""
+    """A host vector or matrix as an array of constants."""
     scalar = cast("Scalar", t.element)
     numbers = (b.full((1,), Const(type=scalar, value=n)) for n in x.ravel().tolist())
     return b.reshape(b.concatenate([*numbers], 0), t.shape)
 
 
 def is_traced(values: Sequence[Any]) -> bool:
-    """True if an operation on these values is to be traced, not run."""
+    """True if an operation on these values is traced instead of run."""
     return _current.get() is not None or any(isinstance(v, TracedArray) for v in values)
 
 
 def is_less(a: Size, b: Size) -> bool:
-    """True if ``a < b``: for numbers by themselves, for sizes in the call that is traced."""
+    """True if ``a < b``; symbolic sizes are compared by their values in the traced call."""
     return a < b if isinstance(a, int) and isinstance(b, int) else tracing().is_less(a, b)
 
 
@@ -289,9 +288,9 @@ def tracing() -> GraphTrace:
     """The trace that operations belong to.
 
     Raises:
-        LanguageError: SR0322 where there is none: a traced array has left its function.
+        LanguageError: SR0322 if there is none, because a traced array has escaped its function.
     """
-    found = _current.get()
-    if found is None:
+    trace = _current.get()
+    if trace is None:
         raise error("SR0322", user_span())
-    return found
+    return trace

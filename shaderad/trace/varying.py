@@ -1,8 +1,8 @@
-"""Float numbers in which the traces of one function differ: they become inputs of its graph.
+"""Float numbers that differ between traces of one function -> inputs of its graph.
 
-The first trace has every number as a constant. Once two traces have as many numbers and differ in
-some, a further trace takes those as inputs, so that its graph serves all values that follow.
-Invariant: a number as an input means what it means as a constant, whichever numbers are chosen.
+In the first trace, every number is a constant. When two traces have equally many numbers but some
+differ, the next trace takes those as inputs, so that its graph serves all later values.
+Invariant: a number has the same meaning as an input and as a constant, whichever are chosen.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from shaderad.trace.calls import TracedFunction
 
 Groups = Mapping[int, int]
-"""Position of a number among those of a trace -> the group whose numbers are always equal."""
+"""Position of a number in a trace -> its group; numbers of one group are always equal."""
 NO_GROUPS: Groups = MappingProxyType({})
 _KEPT_COUNTS = 8
 _ATTEMPTS = 3
@@ -24,10 +24,10 @@ _ATTEMPTS = 3
 
 @dataclass(slots=True)
 class _Numbers:
-    """The numbers of the traces that have equally many."""
+    """The numbers of all traces that have equally many of them."""
 
     texts: list[str]
-    """The latest numbers. By text, because 0.0 == -0.0 and nan != nan."""
+    """The latest numbers, as text because 0.0 == -0.0 and nan != nan."""
     groups: list[int]
     varying: set[int]
     """The groups whose numbers have differed between traces."""
@@ -41,31 +41,31 @@ class VaryingNumbers:
         self._groups: Groups = NO_GROUPS
 
     def traced(self, trace: Callable[[Groups], TracedFunction]) -> TracedFunction:
-        """The trace that `trace` gives with the numbers of these positions as inputs."""
+        """The result of `trace`, with the numbers that have varied as inputs."""
         for _ in range(_ATTEMPTS):
             groups = self._groups
             traced = trace(groups)
             self._groups = self._noted(traced.numbers)
             if self._groups == groups:
                 return traced
-        return trace(NO_GROUPS)  # It is different at every call.
+        return trace(NO_GROUPS)  # It differs in every call.
 
     def _noted(self, numbers: Sequence[float]) -> Groups:
-        """The groups that hold for these numbers, too."""
+        """The groups of varying numbers, refined by these numbers."""
         texts = [*map(repr, numbers)]
-        known = self._by_count.get(len(texts))
-        if known is None:
+        previous = self._by_count.get(len(texts))
+        if previous is None:
             if len(self._by_count) >= _KEPT_COUNTS:
                 self._by_count.clear()
-            known = self._by_count[len(texts)] = _Numbers(texts, [0] * len(texts), set())
-        changed = [text != other for text, other in zip(texts, known.texts, strict=True)]
+            previous = self._by_count[len(texts)] = _Numbers(texts, [0] * len(texts), set())
+        changed = [text != other for text, other in zip(texts, previous.texts, strict=True)]
         number_by_part: dict[tuple[int, str, bool], int] = {}
-        parts = [*zip(known.groups, texts, changed, strict=True)]
+        parts = [*zip(previous.groups, texts, changed, strict=True)]
         groups = [number_by_part.setdefault(part, len(number_by_part)) for part in parts]
         varying = {
             group
             for group, (before, _, is_changed) in zip(groups, parts, strict=True)
-            if is_changed or before in known.varying
+            if is_changed or before in previous.varying
         }
-        known.texts, known.groups, known.varying = texts, groups, varying
+        previous.texts, previous.groups, previous.varying = texts, groups, varying
         return {k: group for k, group in enumerate(groups) if group in varying}

@@ -1,4 +1,4 @@
 """Functions on arrays as functions of the flat lists of host arrays that other libraries give.
 
-What `shaderad.torch` and its like share; no file here knows one of those libraries.
+`shaderad.torch` and `shaderad.jax` share this room, which imports neither library.
 """

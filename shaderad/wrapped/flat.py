@@ -1,7 +1,7 @@
-"""Functions of flat lists of host arrays, at their arguments: results and gradients as parts.
+"""Functions of flat lists of host arrays -> their results and derivatives, as parts of arrays.
 
-Invariant: the pullback and the pushforward of a function of such lists are two of them, so that
-derivatives nest to any order; each call uploads an argument once.
+Invariant: the pullback and the pushforward of a function of such lists are again functions of such
+lists, so that derivatives nest to any order. Each call uploads an argument once.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
-    """The leaves of one call."""
+class CallLeaves:
+    """The leaves of the arguments of one call."""
 
     tensors: Sequence[HostArray]
     whole: Sequence[int]
@@ -40,14 +40,14 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class ArrayPlace:
-    """The array that a leaf belongs to, by number, and the path to it there."""
+    """The number of the array that holds a leaf, and the path of the leaf in it."""
 
     number: int
     path: Path
 
 
 class FlatAt(ABC):
-    """A function at its arguments."""
+    """A function at its arguments, ready to be differentiated."""
 
     parts: list[ArrayPart]
     """The leaves of the result."""
@@ -57,11 +57,11 @@ class FlatAt(ABC):
         """The gradients of the wanted leaves.
 
         Args:
-            bars: For each leaf of the result its cotangent, or `None` for zero.
-            wanted: For each tensor of the arguments.
+            bars: The cotangent of each leaf of the result, or `None` for zero.
+            wanted: For each tensor of the arguments, True if its gradient is wanted.
 
         Raises:
-            DerivativeError: SR0478, where a leaf has none.
+            DerivativeError: SR0478 if a wanted leaf has no gradient.
         """
 
     @abstractmethod
@@ -69,29 +69,28 @@ class FlatAt(ABC):
         """The tangents of the leaves of the result; `None` for one without floats.
 
         Args:
-            dots: For each tensor of the arguments its tangent, or `None` for zero.
+            dots: The tangent of each tensor of the arguments, or `None` for zero.
 
         Raises:
-            DerivativeError: SR0478, where a tensor has none; SR0472, where the function has no
+            DerivativeError: SR0478 if a tensor cannot have a tangent; SR0472 if the function has no
                 forward mode.
         """
 
 
 @dataclass(slots=True)
 class Typed:
-    """A function over arrays of the types that it takes, at them: a list gives a list."""
+    """A function from a list of arrays to a list of arrays, with its arguments."""
 
     function: Callable[..., list[Array]]
     arrays: list[Array]
     places: list[ArrayPlace | None]
-    """For each tensor its array; `None` for one without floats."""
+    """The place of each tensor in `arrays`; `None` for one without floats."""
     result_places: Callable[[Sequence[Array]], list[ArrayPlace]]
-    """For each leaf of the result its array, by the arrays that the function gives."""
+    """The arrays that the function returned -> the place of each leaf of the result in them."""
 
     def outline(self) -> list[Array]:
-        """The results, which are computed where somebody reads them."""
-        at = linearised_as_graph(self.function, self.arrays, {}, when=When.NEVER)
-        return at.out
+        """The results, which are computed only if they are read."""
+        return linearised_as_graph(self.function, self.arrays, {}, when=When.NEVER).out
 
     def bars(self, results: Sequence[Array], leaves: Sequence[Any]) -> list[Array | None]:
         """Cotangents of the results from those of their leaves."""
@@ -99,7 +98,8 @@ class Typed:
 
     def dots(self, leaves: Sequence[Any]) -> list[Array | None]:
         """Tangents of the arrays from those of the tensors."""
-        if any(leaf is not None and not at for leaf, at in zip(leaves, self.places, strict=True)):
+        pairs = zip(leaves, self.places, strict=True)
+        if any(leaf is not None and place is None for leaf, place in pairs):
             raise error("SR0478")
         return _derivatives(self.arrays, self.places, leaves, "tangent")
 
@@ -110,35 +110,35 @@ def _derivatives(
     leaves: Sequence[Any],
     name: str,
 ) -> list[Array | None]:
-    """The cotangent or tangent of each array, from those of its leaves."""
+    """The cotangent or tangent of each array, assembled from those of its leaves."""
     by_array: list[list[tuple[Path, Any]]] = [[] for _ in arrays]
     for place, leaf in zip(places, leaves, strict=True):
         if place is not None:
             by_array[place.number].append((place.path, leaf))
-    return [_derivative(one, own, name) for one, own in zip(arrays, by_array, strict=True)]
+    return [_derivative(array, own, name) for array, own in zip(arrays, by_array, strict=True)]
 
 
 def _derivative(like: Array, leaves: list[tuple[Path, Any]], name: str) -> Array | None:
-    """The derivative of one array; leaves that are not mentioned are zero."""
-    found: Any = None
+    """The derivative of one array; missing leaves are zero."""
+    tree: Any = None
     for path, leaf in leaves:
         if leaf is None or not path:
-            found = leaf if found is None else found
+            tree = leaf if tree is None else tree
             continue
-        found = found or {}
-        inner = found
+        tree = tree or {}
+        inner = tree
         for key in path[:-1]:
             inner = inner.setdefault(key, {})
         inner[path[-1]] = leaf
-    if found is None:
+    if tree is None:
         return None
-    return derivative_like(found, like.element, like.shape, like.device, name)
+    return derivative_like(tree, like.element, like.shape, like.device, name)
 
 
 def moved_parts(
     parts: Sequence[ArrayPart], places: Sequence[ArrayPlace], moved: Sequence[Any]
 ) -> list[ArrayPart | None]:
-    """The tangent of each part, from those of the arrays that the parts belong to."""
+    """The tangent of each part, taken from the tangent of its array."""
     return [
         ArrayPart(moved[place.number], place.path) if part.is_float else None
         for part, place in zip(parts, places, strict=True)
@@ -146,7 +146,7 @@ def moved_parts(
 
 
 class Flat(ABC):
-    """A function of flat lists; which form of arguments a list has, its number says."""
+    """A function of flat lists. A number identifies the form of the arguments in a list."""
 
     def __init__(self) -> None:
         self.forms = Forms()
@@ -154,30 +154,30 @@ class Flat(ABC):
     @property
     @abstractmethod
     def is_traced(self) -> bool:
-        """True if derivatives of it are those of a trace of it as a whole."""
+        """True if the function is differentiated by tracing it as a whole."""
 
     @abstractmethod
     def check(
-        self, form: int, given: Given, mode: Mode = Mode.PRIMAL, moving: Sequence[bool] = ()
+        self, form: int, leaves: CallLeaves, mode: Mode = Mode.PRIMAL, moving: Sequence[bool] = ()
     ) -> None:
-        """Raises what a run at arguments of such shapes would refuse, as far as that is known.
+        """Raises the errors of a run that follow from the shapes of the arguments.
 
         Nothing runs, so values do not matter.
 
         Args:
             form: The form of the arguments.
-            given: Arguments.
-            mode: The mode of a function that is not traced.
-            moving: The tensors that derivatives are taken by in it.
+            leaves: The arguments.
+            mode: The mode in which the kernel would run, if the function is not traced.
+            moving: The tensors with respect to which that mode differentiates.
         """
 
     @abstractmethod
-    def typed(self, form: int, given: Given) -> Typed:
-        """The function over arrays of its own types, with these on a device."""
+    def typed(self, form: int, leaves: CallLeaves) -> Typed:
+        """The function over device arrays of the types that it takes, with these arguments."""
 
-    def at(self, form: int, given: Given) -> FlatAt:
+    def at(self, form: int, leaves: CallLeaves) -> FlatAt:
         """The function at these arguments, ready to be differentiated."""
-        return TypedAt(self.typed(form, given))
+        return TypedAt(self.typed(form, leaves))
 
     @cached_property
     def pulled(self) -> PulledBack:
@@ -191,7 +191,7 @@ class Flat(ABC):
 
 
 class TypedAt(FlatAt):
-    """A function over arrays at its arguments."""
+    """A `Typed` function, ready to be differentiated."""
 
     def __init__(self, typed: Typed) -> None:
         self._typed = typed
@@ -200,18 +200,18 @@ class TypedAt(FlatAt):
         )
         self._results: list[Array] = self._at.out
         self._places = typed.result_places(self._results)
-        self.parts = [ArrayPart(self._results[one.number], one.path) for one in self._places]
+        self.parts = [ArrayPart(self._results[place.number], place.path) for place in self._places]
 
     def pull(self, bars: Sequence[Any], wanted: Sequence[bool]) -> list[ArrayPart]:
         pairs = zip(self._typed.places, wanted, strict=True)
         places = [place for place, is_wanted in pairs if is_wanted]
         if None in places:
             raise error("SR0478")
-        known = [place for place in places if place is not None]
-        numbers = sorted({place.number for place in known})
+        array_places = [place for place in places if place is not None]
+        numbers = sorted({place.number for place in array_places})
         out_bar = self._typed.bars(self._results, bars)
         gradients = dict(zip(numbers, self._at.pull(out_bar, numbers, None), strict=True))
-        return [ArrayPart(gradients[place.number], place.path) for place in known]
+        return [ArrayPart(gradients[place.number], place.path) for place in array_places]
 
     def push(self, dots: Sequence[Any]) -> list[ArrayPart | None]:
         moved = self._at.push(self._typed.dots(dots))
@@ -220,20 +220,20 @@ class TypedAt(FlatAt):
 
 @dataclass(frozen=True, slots=True)
 class DerivativeForm:
-    """The request to a derivative: the form of the primal, and what takes part."""
+    """The form of a derivative: that of the primal, and which tensors and leaves take part."""
 
     form: int
     tensors: tuple[bool, ...]
-    """For each tensor of the arguments."""
+    """For each tensor of the arguments, True if it takes part."""
     leaves: tuple[bool, ...]
-    """For each leaf of the result."""
+    """For each leaf of the result, True if it takes part."""
 
 
 class LinearMap(Flat):
-    """A linear map of derivatives: the tensors of a function, then what is mapped."""
+    """A linear map of derivatives: takes the tensors of the primal, then the mapped inputs."""
 
     mode: Mode
-    """The mode of a kernel that computes it."""
+    """The mode in which a kernel computes the map."""
 
     def __init__(self, primal: Flat) -> None:
         super().__init__()
@@ -246,48 +246,48 @@ class LinearMap(Flat):
     @property
     @abstractmethod
     def transpose(self) -> LinearMap:
-        """The transposed map, whose forms look the same."""
+        """The transposed map, which has the same forms."""
 
     @abstractmethod
-    def narrowed(self, form: int, given: Sequence[int], wanted: Sequence[int]) -> DerivativeForm:
-        """The form for some of what is mapped and of the results alone, by their positions."""
+    def narrowed(self, form: int, inputs: Sequence[int], wanted: Sequence[int]) -> DerivativeForm:
+        """The form restricted to these positions among the mapped inputs and the results."""
 
     @abstractmethod
-    def mapped(self, form: int, at: FlatAt, given: Sequence[HostArray]) -> list[ArrayPart]:
-        """The derivatives that are asked for, from those that are given."""
+    def mapped(self, form: int, primal: FlatAt, inputs: Sequence[HostArray]) -> list[ArrayPart]:
+        """The requested derivatives, from the mapped inputs."""
 
-    def primal_at(self, form: int, given: Given) -> FlatAt:
+    def primal_at(self, form: int, leaves: CallLeaves) -> FlatAt:
         """The primal at its arguments."""
-        return self.primal.at(self.asked(form).form, given)
+        return self.primal.at(self.asked(form).form, leaves)
 
     def check(
-        self, form: int, given: Given, mode: Mode = Mode.PRIMAL, moving: Sequence[bool] = ()
+        self, form: int, leaves: CallLeaves, mode: Mode = Mode.PRIMAL, moving: Sequence[bool] = ()
     ) -> None:
         if self.primal.is_traced:
-            self.typed(form, given).outline()
+            self.typed(form, leaves).outline()
             return
         asked = self.asked(form)
-        own, _ = self.taken_apart(form, given.tensors)
-        known = Given(own, given.whole, given.real)
-        self.primal.check(asked.form, known, self.mode, asked.tensors)
+        own, _ = self.taken_apart(form, leaves.tensors)
+        own_leaves = CallLeaves(own, leaves.whole, leaves.real)
+        self.primal.check(asked.form, own_leaves, self.mode, asked.tensors)
 
     def taken_apart(self, form: int, tensors: Sequence[T]) -> tuple[Sequence[T], Sequence[T]]:
-        """The tensors of the primal, and what is mapped."""
+        """The tensors of the primal, and the mapped inputs."""
         first = len(self.asked(form).tensors)
         return tensors[:first], tensors[first:]
 
     def asked(self, form: int) -> DerivativeForm:
-        """The request of a number."""
+        """The form with this number."""
         return self.forms[form]
 
-    def _typed_primal(self, form: int, given: Given) -> tuple[Typed, Sequence[HostArray]]:
-        own, mapped = self.taken_apart(form, given.tensors)
-        known = Given(own, given.whole, given.real)
-        return self.primal.typed(self.asked(form).form, known), mapped
+    def _typed_primal(self, form: int, leaves: CallLeaves) -> tuple[Typed, Sequence[HostArray]]:
+        own, mapped = self.taken_apart(form, leaves.tensors)
+        own_leaves = CallLeaves(own, leaves.whole, leaves.real)
+        return self.primal.typed(self.asked(form).form, own_leaves), mapped
 
 
 class PulledBack(LinearMap):
-    """The pullback of a function: its tensors, then the cotangents that are given -> gradients."""
+    """The pullback of a function: its tensors, then cotangents of its leaves -> gradients."""
 
     mode = Mode.BACKWARD
 
@@ -295,18 +295,18 @@ class PulledBack(LinearMap):
     def transpose(self) -> LinearMap:
         return self.primal.pushed
 
-    def narrowed(self, form: int, given: Sequence[int], wanted: Sequence[int]) -> DerivativeForm:
+    def narrowed(self, form: int, inputs: Sequence[int], wanted: Sequence[int]) -> DerivativeForm:
         asked = self.asked(form)
-        tensors, leaves = _narrowed(asked.tensors, wanted), _narrowed(asked.leaves, given)
+        tensors, leaves = _narrowed(asked.tensors, wanted), _narrowed(asked.leaves, inputs)
         return DerivativeForm(asked.form, tensors, leaves)
 
-    def mapped(self, form: int, at: FlatAt, given: Sequence[HostArray]) -> list[ArrayPart]:
+    def mapped(self, form: int, primal: FlatAt, inputs: Sequence[HostArray]) -> list[ArrayPart]:
         asked = self.asked(form)
-        return at.pull(_in_places(asked.leaves, given), asked.tensors)
+        return primal.pull(_in_places(asked.leaves, inputs), asked.tensors)
 
-    def typed(self, form: int, given: Given) -> Typed:
+    def typed(self, form: int, leaves: CallLeaves) -> Typed:
         asked = self.asked(form)
-        primal, bars = self._typed_primal(form, given)
+        primal, bars = self._typed_primal(form, leaves)
         results = primal.outline()
         cotangents = primal.bars(results, _in_places(asked.leaves, bars))
         wanted = [place for place in _where(asked.tensors, primal.places) if place is not None]
@@ -315,15 +315,15 @@ class PulledBack(LinearMap):
         def pulled(*arrays: Array) -> list[Array]:
             rest = iter(arrays[len(primal.arrays) :])
             _, pullback = vjp(primal.function, *arrays[: len(primal.arrays)])
-            found = pullback([None if one is None else next(rest) for one in cotangents])
-            return [found[number] for number in numbers]
+            gradients = pullback([None if bar is None else next(rest) for bar in cotangents])
+            return [gradients[number] for number in numbers]
 
         given_places = _where(asked.leaves, primal.result_places(results))
         return _behind(primal, pulled, cotangents, given_places, _renumbered(wanted, numbers))
 
 
 class PushedForward(LinearMap):
-    """The pushforward of a function: its tensors, then tangents of them -> those of its leaves."""
+    """The pushforward of a function: its tensors, then their tangents -> tangents of its leaves."""
 
     mode = Mode.FORWARD
 
@@ -331,30 +331,30 @@ class PushedForward(LinearMap):
     def transpose(self) -> LinearMap:
         return self.primal.pulled
 
-    def narrowed(self, form: int, given: Sequence[int], wanted: Sequence[int]) -> DerivativeForm:
+    def narrowed(self, form: int, inputs: Sequence[int], wanted: Sequence[int]) -> DerivativeForm:
         asked = self.asked(form)
-        tensors, leaves = _narrowed(asked.tensors, given), _narrowed(asked.leaves, wanted)
+        tensors, leaves = _narrowed(asked.tensors, inputs), _narrowed(asked.leaves, wanted)
         return DerivativeForm(asked.form, tensors, leaves)
 
-    def mapped(self, form: int, at: FlatAt, given: Sequence[HostArray]) -> list[ArrayPart]:
+    def mapped(self, form: int, primal: FlatAt, inputs: Sequence[HostArray]) -> list[ArrayPart]:
         asked = self.asked(form)
-        moved = at.push(_in_places(asked.tensors, given))
-        return [one for one in _where(asked.leaves, moved) if one is not None]
+        moved = primal.push(_in_places(asked.tensors, inputs))
+        return [part for part in _where(asked.leaves, moved) if part is not None]
 
-    def typed(self, form: int, given: Given) -> Typed:
+    def typed(self, form: int, leaves: CallLeaves) -> Typed:
         asked = self.asked(form)
-        primal, dots = self._typed_primal(form, given)
+        primal, dots = self._typed_primal(form, leaves)
         tangents = primal.dots(_in_places(asked.tensors, dots))
         wanted = _where(asked.leaves, primal.result_places(primal.outline()))
         numbers = sorted({place.number for place in wanted})
 
         def pushed(*arrays: Array) -> list[Array]:
             rest = iter(arrays[len(primal.arrays) :])
-            moving = [None if one is None else next(rest) for one in tangents]
-            _, found = jvp(primal.function, arrays[: len(primal.arrays)], moving)
-            return [found[number] for number in numbers]
+            moving = [None if tangent is None else next(rest) for tangent in tangents]
+            _, out_dots = jvp(primal.function, arrays[: len(primal.arrays)], moving)
+            return [out_dots[number] for number in numbers]
 
-        given_places = [one for one in _where(asked.tensors, primal.places) if one is not None]
+        given_places = [p for p in _where(asked.tensors, primal.places) if p is not None]
         return _behind(primal, pushed, tangents, given_places, _renumbered(wanted, numbers))
 
 
@@ -365,12 +365,12 @@ def _behind(
     given_places: Sequence[ArrayPlace],
     result_places: list[ArrayPlace],
 ) -> Typed:
-    """A derivative of `primal`: the derivatives that are given stand behind its arrays."""
-    numbers = [k for k, one in enumerate(derivatives) if one is not None]
+    """A derivative of `primal`, which takes the input derivatives after the arrays of `primal`."""
+    numbers = [k for k, derivative in enumerate(derivatives) if derivative is not None]
     behind = _renumbered(given_places, numbers, len(primal.arrays))
     return Typed(
         function,
-        [*primal.arrays, *(one for one in derivatives if one is not None)],
+        [*primal.arrays, *(derivative for derivative in derivatives if derivative is not None)],
         [*primal.places, *behind],
         lambda _: result_places,
     )
@@ -379,22 +379,22 @@ def _behind(
 def _renumbered(
     places: Sequence[ArrayPlace], numbers: Sequence[int], first: int = 0
 ) -> list[ArrayPlace]:
-    """The places among the arrays with these numbers alone, the first of which gets `first`."""
-    return [ArrayPlace(first + numbers.index(one.number), one.path) for one in places]
+    """The places, with array ``numbers[k]`` renumbered to ``first + k``."""
+    return [ArrayPlace(first + numbers.index(place.number), place.path) for place in places]
 
 
-def _in_places(mask: Sequence[bool], given: Sequence[T]) -> list[T | None]:
-    """The items at the places that a mask names, `None` elsewhere."""
-    rest = iter(given)
-    return [next(rest) if one else None for one in mask]
+def _in_places(mask: Sequence[bool], items: Sequence[T]) -> list[T | None]:
+    """The items at the positions where `mask` is true, and `None` elsewhere."""
+    rest = iter(items)
+    return [next(rest) if is_present else None for is_present in mask]
 
 
 def _where(mask: Sequence[bool], items: Sequence[T]) -> list[T]:
-    """The items that a mask names."""
-    return [item for item, one in zip(items, mask, strict=True) if one]
+    """The items where `mask` is true."""
+    return [item for item, is_set in zip(items, mask, strict=True) if is_set]
 
 
 def _narrowed(mask: Sequence[bool], positions: Sequence[int]) -> tuple[bool, ...]:
-    """A mask of some of the items that `mask` names, by their positions among these."""
+    """`mask`, restricted to these positions among its true entries."""
     numbers = count()
-    return tuple(one and next(numbers) in positions for one in mask)
+    return tuple(is_set and next(numbers) in positions for is_set in mask)

@@ -26,14 +26,14 @@ class Outline:
 
 @dataclass(frozen=True, slots=True)
 class ArrayPart:
-    """An array, or what the fields on a path of it hold."""
+    """An array, or the field at `path` in each of its structs."""
 
     array: Array
     path: Path = ()
 
     @property
     def outline(self) -> Outline:
-        """Shape and dtype on the host, known before the content."""
+        """Shape and dtype on the host, which are known before the content is."""
         t = self.array.element
         shape, dtype = (*self.array.shape, *buffers.element_axes(t)), buffers.host_dtype(t)
         for key in self.path:
@@ -50,24 +50,24 @@ class ArrayPart:
 
 
 def contents(parts: Sequence[ArrayPart]) -> list[np.ndarray[Any, Any]]:
-    """The content of each part, contiguous and its own, read in one round trip."""
+    """The content of each part as a contiguous array of its own, read in one round trip."""
     arrays = {id(part.array): part.array for part in parts}
     read: dict[int, np.ndarray[Any, Any]] = {}
     for device in dict.fromkeys(array.device for array in arrays.values()):
         there = [array for array in arrays.values() if array.device is device]
         read.update(zip(map(id, there), on_host(device, there), strict=True))
     is_shared = len(arrays) < len(parts)
-    found: list[np.ndarray[Any, Any]] = []
+    host_arrays: list[np.ndarray[Any, Any]] = []
     for part in parts:
         content = read[id(part.array)]
         for key in part.path:
             content = content[key]
-        found.append(np.array(content, order="C") if is_shared or part.path else content)
-    return found
+        host_arrays.append(np.array(content, order="C") if is_shared or part.path else content)
+    return host_arrays
 
 
 def split(array: Array, parts: list[ArrayPart]) -> Structure:
-    """The structure of an array: a mapping for structs. Appends its leaves to `parts`."""
+    """The structure of an array, which is a mapping for structs. Appends its leaves to `parts`."""
     return _split(array, buffers.base_of(array.element), (), parts)
 
 
@@ -80,7 +80,7 @@ def _split(array: Array, base: types.Type, path: Path, parts: list[ArrayPart]) -
 
 
 def joined(array: Array, leaves: Sequence[Any]) -> Any:
-    """The inverse of `split` for values of the leaves; `None` where all are `None`."""
+    """The inverse of `split`: a tree with these leaves; `None` if all of them are `None`."""
     if all(leaf is None for leaf in leaves):
         return None
     return _joined(buffers.base_of(array.element), iter(leaves))
@@ -93,9 +93,9 @@ def _joined(base: types.Type, leaves: Any) -> Any:
 
 
 def parts_in(structure: Structure, tree: Any) -> list[ArrayPart | None]:
-    """The part of `tree` for each tensor in the structure; `None` where it holds no array.
+    """The part of `tree` for each tensor in the structure; `None` if there is no array.
 
-    `tree` may have one array where the structure has several tensors, its fields or rows.
+    One array in `tree` may hold several tensors of the structure, as its fields or rows.
     """
     return _parts_in(structure, tree, ())
 
@@ -105,11 +105,11 @@ def _parts_in(structure: Structure, tree: Any, path: Path) -> list[ArrayPart | N
         return [ArrayPart(tree, path) if isinstance(tree, Array) else None]
     if tree is None:
         return [None] * tensor_count(structure)
-    found: list[ArrayPart | None] = []
+    parts: list[ArrayPart | None] = []
     if isinstance(tree, Array):
-        for one, key in zip(structure[2], keys_of(structure), strict=True):
-            found += _parts_in(one, tree, (*path, key))
-        return found
-    for one, part in zip(structure[2], children(structure, tree), strict=True):
-        found += _parts_in(one, part, path)
-    return found
+        for inner, key in zip(structure[2], keys_of(structure), strict=True):
+            parts += _parts_in(inner, tree, (*path, key))
+        return parts
+    for inner, part in zip(structure[2], children(structure, tree), strict=True):
+        parts += _parts_in(inner, part, path)
+    return parts

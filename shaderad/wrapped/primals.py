@@ -22,7 +22,15 @@ from shaderad.ir import types
 from shaderad.language.signatures import Launchable
 from shaderad.lower.bindings import Mode
 from shaderad.trace.arguments import typed_arguments
-from shaderad.wrapped.flat import ArrayPlace, Flat, FlatAt, Given, Typed, TypedAt, moved_parts
+from shaderad.wrapped.flat import (
+    ArrayPlace,
+    CallLeaves,
+    Flat,
+    FlatAt,
+    Typed,
+    TypedAt,
+    moved_parts,
+)
 from shaderad.wrapped.parts import ArrayPart, Outline, joined, parts_in, split
 from shaderad.wrapped.structures import (
     Leaves,
@@ -50,57 +58,57 @@ class Primal(Flat):
         self.function = function
         self.call = dict(call)
 
-    def called(self, form: int, given: Given) -> Result:
-        """The result, of a call that is not differentiated."""
-        args, keywords = self._arguments(form, given)
+    def called(self, form: int, leaves: CallLeaves) -> Result:
+        """The result of a call that is not differentiated."""
+        args, keywords = self._arguments(form, leaves)
         return Result(self.function(*args, **keywords))
 
     @abstractmethod
-    def outlined(self, form: int, given: Given) -> tuple[Result, list[Outline]]:
-        """The result, which is not computed, and shape and dtype of each leaf of it."""
+    def outlined(self, form: int, leaves: CallLeaves) -> tuple[Result, list[Outline]]:
+        """The result without computing it, and the shape and dtype of each of its leaves."""
 
     @abstractmethod
-    def at(self, form: int, given: Given) -> PrimalAt:
+    def at(self, form: int, leaves: CallLeaves) -> PrimalAt:
         """The function at these arguments, with its result."""
 
-    def _arguments(self, form: int, given: Given) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        args, keywords = self._tree(form, given.tensors, given)
+    def _arguments(self, form: int, leaves: CallLeaves) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        args, keywords = self._tree(form, leaves.tensors, leaves)
         return args, {**self.call, **keywords}
 
-    def _tree(self, form: int, tensors: Sequence[Any], given: Given) -> Any:
-        return tree_of(self.forms[form], iter(tensors), iter(given.whole), iter(given.real))
+    def _tree(self, form: int, tensors: Sequence[Any], leaves: CallLeaves) -> Any:
+        return tree_of(self.forms[form], iter(tensors), iter(leaves.whole), iter(leaves.real))
 
 
 class Result:
-    """The result of a call, taken apart."""
+    """The result of a call, split into its leaves."""
 
     def __init__(self, out: Any) -> None:
         self.out = out
         self.parts: list[ArrayPart] = []
         self.arrays: list[Array] = []
         self.places: list[ArrayPlace] = []
-        """The array of each part."""
+        """The place of each part in `arrays`."""
         self.numbers = Leaves()
         self.structure = structure_of(out, self._place, "result")
 
     @property
     def noted(self) -> Noted:
-        """All of it but the content of its arrays."""
+        """The structure and the numbers of the result, without the content of its arrays."""
         return self.structure, tuple(self.numbers.whole), tuple(self.numbers.real)
 
     def _place(self, leaf: Any) -> Structure | None:
         if not isinstance(leaf, Array):
             return self.numbers.number(leaf.item() if isinstance(leaf, np.generic) else leaf)
-        known = len(self.parts)
+        previous_count = len(self.parts)
         structure = split(leaf, self.parts)
         number = len(self.arrays)
         self.arrays.append(leaf)
-        self.places += [ArrayPlace(number, part.path) for part in self.parts[known:]]
+        self.places += [ArrayPlace(number, part.path) for part in self.parts[previous_count:]]
         return structure
 
 
 class TreeFunction(Primal):
-    """A kernel or a graph, which converts host arrays to what it takes."""
+    """A kernel or a graph, which converts host arrays to its parameter types."""
 
     def __init__(self, function: Launchable | BindableGraph, call: Mapping[str, Any]) -> None:
         super().__init__(function, call)
@@ -109,41 +117,43 @@ class TreeFunction(Primal):
     def is_traced(self) -> bool:
         return isinstance(self.function, GraphFunction)
 
-    def at(self, form: int, given: Given) -> PrimalAt:
-        args, keywords = self._arguments(form, given)
-        at = linearised(self.function, args, keywords, when=When.BEFORE_PULLBACK)
-        return TreeAt(at, self._structures(form))
+    def at(self, form: int, leaves: CallLeaves) -> PrimalAt:
+        args, keywords = self._arguments(form, leaves)
+        primal_run = linearised(self.function, args, keywords, when=When.BEFORE_PULLBACK)
+        return TreeAt(primal_run, self._structures(form))
 
-    def outlined(self, form: int, given: Given) -> tuple[Result, list[Outline]]:
-        args, keywords = self._arguments(form, given)
-        at = linearised(self.function, args, keywords, when=When.NEVER)
-        result = Result(at.out)
+    def outlined(self, form: int, leaves: CallLeaves) -> tuple[Result, list[Outline]]:
+        args, keywords = self._arguments(form, leaves)
+        primal_run = linearised(self.function, args, keywords, when=When.NEVER)
+        result = Result(primal_run.out)
         return result, [part.outline for part in result.parts]
 
     def check(
-        self, form: int, given: Given, mode: Mode = Mode.PRIMAL, moving: Sequence[bool] = ()
+        self, form: int, leaves: CallLeaves, mode: Mode = Mode.PRIMAL, moving: Sequence[bool] = ()
     ) -> None:
         if isinstance(self.function, Launchable):
-            args, keywords = self._arguments(form, given)
-            at = kernel_at(self.function, args, keywords, when=When.NEVER)
+            args, keywords = self._arguments(form, leaves)
+            kernel_run = kernel_at(self.function, args, keywords, when=When.NEVER)
             own = _by_argument(self._structures(form), moving) if moving else []
-            at.prepare(mode, [k for k, one in enumerate(own) if any(one)])
+            kernel_run.prepare(mode, [k for k, flags in enumerate(own) if any(flags)])
 
-    def typed(self, form: int, given: Given) -> Typed:
-        args, keywords = self._arguments(form, given)
-        known = self._on_device(args, keywords)
+    def typed(self, form: int, leaves: CallLeaves) -> Typed:
+        args, keywords = self._arguments(form, leaves)
+        trees_on_device = self._on_device(args, keywords)
         parts = [
             part
-            for one, tree in zip(self._structures(form), known, strict=True)
-            for part in parts_in(one, tree)
+            for structure, tree in zip(self._structures(form), trees_on_device, strict=True)
+            for part in parts_in(structure, tree)
         ]
         floats = [part for part in parts if part is not None and part.is_float]
         arrays = [*{id(part.array): part.array for part in floats}.values()]
         number_by_array = {id(x): k for k, x in enumerate(arrays)}
         is_float = [part is not None and part.is_float for part in parts]
         places = [
-            ArrayPlace(number_by_array[id(part.array)], part.path) if part and one else None
-            for part, one in zip(parts, is_float, strict=True)
+            ArrayPlace(number_by_array[id(part.array)], part.path)
+            if part and is_part_float
+            else None
+            for part, is_part_float in zip(parts, is_float, strict=True)
         ]
 
         def function(*others: Array) -> list[Array]:
@@ -151,13 +161,13 @@ class TreeFunction(Primal):
                 number = number_by_array.get(id(leaf))
                 return leaf if number is None else others[number]
 
-            out = self.function(*trees.mapped(put, tuple(known)), **keywords)
+            out = self.function(*trees.mapped(put, tuple(trees_on_device)), **keywords)
             return [leaf for leaf in trees.leaves(out) if isinstance(leaf, Array)]
 
         return Typed(function, arrays, places, _split_places)
 
     def _on_device(self, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> Sequence[Any]:
-        """The positional arguments, on a device in the types that the function takes."""
+        """The positional arguments on a device, in the types that the function takes."""
         device = device_of(keywords.get("device"), args)
         if isinstance(self.function, BindableGraph):
             bound = self.function.bound(args, keywords).arguments
@@ -167,16 +177,16 @@ class TreeFunction(Primal):
         def put(leaf: Any) -> Any:
             return array(leaf, device=device) if _is_floats(leaf) else leaf
 
-        # Behind pointers there may be host arrays left.
+        # Targets of pointers may still be host arrays.
         return trees.mapped(put, typed_arguments(self.function, args, device))
 
     def _structures(self, form: int) -> Sequence[Structure]:
         _, _, (args, _) = self.forms[form]
         return args[2]
 
-    def _tree(self, form: int, tensors: Sequence[Any], given: Given) -> Any:
+    def _tree(self, form: int, tensors: Sequence[Any], leaves: CallLeaves) -> Any:
         structure = with_dicts(self.forms[form])
-        return tree_of(structure, iter(tensors), iter(given.whole), iter(given.real))
+        return tree_of(structure, iter(tensors), iter(leaves.whole), iter(leaves.real))
 
 
 def _is_floats(leaf: Any) -> bool:
@@ -184,12 +194,12 @@ def _is_floats(leaf: Any) -> bool:
 
 
 def _split_places(results: Sequence[Array]) -> list[ArrayPlace]:
-    found: list[ArrayPlace] = []
+    places: list[ArrayPlace] = []
     for number, x in enumerate(results):
         parts: list[ArrayPart] = []
         split(x, parts)
-        found += [ArrayPlace(number, part.path) for part in parts]
-    return found
+        places += [ArrayPlace(number, part.path) for part in parts]
+    return places
 
 
 class PrimalAt(FlatAt):
@@ -201,41 +211,41 @@ class PrimalAt(FlatAt):
 class TreeAt(PrimalAt):
     """A kernel or graph at its arguments."""
 
-    def __init__(self, at: Linearised, structures: Sequence[Structure]) -> None:
-        self._at = at
+    def __init__(self, linear: Linearised, structures: Sequence[Structure]) -> None:
+        self._linear = linear
         self._structures = structures
-        self.result = Result(at.out)
+        self.result = Result(linear.out)
         self.parts = self.result.parts
 
     def pull(self, bars: Sequence[Any], wanted: Sequence[bool]) -> list[ArrayPart]:
         own = _by_argument(self._structures, wanted)
-        positions = [k for k, one in enumerate(own) if any(one)]
+        positions = [k for k, flags in enumerate(own) if any(flags)]
         is_positional = sum(map(sum, own)) == sum(wanted)
-        if not (is_positional and all(map(self._at.is_differentiable, positions))):
+        if not (is_positional and all(map(self._linear.is_differentiable, positions))):
             raise error("SR0478")
-        gradients = self._at.pull(self._out_bar(bars), positions, None)
-        found: list[ArrayPart] = []
+        gradients = self._linear.pull(self._out_bar(bars), positions, None)
+        wanted_parts: list[ArrayPart] = []
         for k, gradient in zip(positions, gradients, strict=True):
             pairs = zip(parts_in(self._structures[k], gradient), own[k], strict=True)
-            found += [_known(part) for part, is_wanted in pairs if is_wanted]
-        return found
+            wanted_parts += [_present(part) for part, is_wanted in pairs if is_wanted]
+        return wanted_parts
 
     def push(self, dots: Sequence[Any]) -> list[ArrayPart | None]:
         remaining = iter(dots)
-        tangents = [derivative_tree(one, remaining) for one in self._structures]
-        moving = [k for k, one in enumerate(tangents) if one is not None]
-        if any(one is not None for one in remaining):
+        tangents = [derivative_tree(structure, remaining) for structure in self._structures]
+        moving = [k for k, tangent in enumerate(tangents) if tangent is not None]
+        if any(leaf is not None for leaf in remaining):
             raise error("SR0478")
-        if not all(map(self._at.is_differentiable, moving)):
+        if not all(map(self._linear.is_differentiable, moving)):
             raise error("SR0478")
-        found: list[Any] = []
+        result_dots: list[Any] = []
 
         def collect(leaf: Any, tangent: Any) -> None:
             if isinstance(leaf, Array):
-                found.append(tangent)
+                result_dots.append(tangent)
 
-        trees.mapped(collect, self.result.out, self._at.push(tangents))
-        return moved_parts(self.parts, self.result.places, found)
+        trees.mapped(collect, self.result.out, self._linear.push(tangents))
+        return moved_parts(self.parts, self.result.places, result_dots)
 
     def _out_bar(self, bars: Sequence[Any]) -> Any:
         remaining = iter(bars)
@@ -251,19 +261,19 @@ class TreeAt(PrimalAt):
 
 
 def _by_argument(structures: Sequence[Structure], mask: Sequence[bool]) -> list[list[bool]]:
-    """A mask of all tensors, by positional argument."""
+    """A mask of all tensors, split by positional argument."""
     rest = iter(mask)
-    return [[next(rest) for _ in range(tensor_count(one))] for one in structures]
+    return [[next(rest) for _ in range(tensor_count(structure))] for structure in structures]
 
 
-def _known(part: ArrayPart | None) -> ArrayPart:
+def _present(part: ArrayPart | None) -> ArrayPart:
     if part is None or not part.is_float:
         raise error("SR0478")
     return part
 
 
 class PlainFunction(Primal):
-    """Any other Python function, over arrays with the leaves of its arguments."""
+    """Any other Python function, which is called with one array for each tensor."""
 
     def __init__(self, function: Function, call: Mapping[str, Any]) -> None:
         super().__init__(function, call)
@@ -274,51 +284,53 @@ class PlainFunction(Primal):
         return True
 
     def check(
-        self, form: int, given: Given, mode: Mode = Mode.PRIMAL, moving: Sequence[bool] = ()
+        self, form: int, leaves: CallLeaves, mode: Mode = Mode.PRIMAL, moving: Sequence[bool] = ()
     ) -> None:
-        """Nothing: its outline is a trace."""
+        """Does nothing, because `outlined` already traces the function."""
 
-    def called(self, form: int, given: Given) -> Result:
-        return self._result(form, given, self._uploaded(given))
+    def called(self, form: int, leaves: CallLeaves) -> Result:
+        return self._result(form, leaves, self._uploaded(leaves))
 
-    def at(self, form: int, given: Given) -> PrimalAt:
+    def at(self, form: int, leaves: CallLeaves) -> PrimalAt:
         results: list[Result] = []
-        return PlainAt(self._typed(form, given, results), results)
+        return PlainAt(self._typed(form, leaves, results), results)
 
-    def outlined(self, form: int, given: Given) -> tuple[Result, list[Outline]]:
+    def outlined(self, form: int, leaves: CallLeaves) -> tuple[Result, list[Outline]]:
         results: list[Result] = []
-        found = self._typed(form, given, results).outline()
+        outputs = self._typed(form, leaves, results).outline()
         places = results[-1].places
-        return results[-1], [ArrayPart(found[one.number], one.path).outline for one in places]
+        return results[-1], [
+            ArrayPart(outputs[place.number], place.path).outline for place in places
+        ]
 
-    def typed(self, form: int, given: Given) -> Typed:
-        return self._typed(form, given, [])
+    def typed(self, form: int, leaves: CallLeaves) -> Typed:
+        return self._typed(form, leaves, [])
 
-    def _typed(self, form: int, given: Given, results: list[Result]) -> Typed:
-        arrays = self._uploaded(given)
+    def _typed(self, form: int, leaves: CallLeaves, results: list[Result]) -> Typed:
+        arrays = self._uploaded(leaves)
         numbers = [k for k, x in enumerate(arrays) if types.is_float(x.element)]
         places = [ArrayPlace(numbers.index(k), ()) if k in numbers else None
                   for k in range(len(arrays))]  # fmt: skip
 
         def function(*others: Array) -> list[Array]:
-            known = list(arrays)
+            replaced = list(arrays)
             for k, other in zip(numbers, others, strict=True):
-                known[k] = other
-            results.append(self._result(form, given, known))
+                replaced[k] = other
+            results.append(self._result(form, leaves, replaced))
             return results[-1].arrays
 
-        def places_of(found: Sequence[Array]) -> list[ArrayPlace]:
-            return results[-1].places if results else _split_places(found)
+        def places_of(outputs: Sequence[Array]) -> list[ArrayPlace]:
+            return results[-1].places if results else _split_places(outputs)
 
         return Typed(function, [arrays[k] for k in numbers], places, places_of)
 
-    def _result(self, form: int, given: Given, arrays: Sequence[Array]) -> Result:
-        args, keywords = self._tree(form, arrays, given)
+    def _result(self, form: int, leaves: CallLeaves, arrays: Sequence[Array]) -> Result:
+        args, keywords = self._tree(form, arrays, leaves)
         return Result(self.function(*args, **self.call, **keywords))
 
-    def _uploaded(self, given: Given) -> list[Array]:
+    def _uploaded(self, leaves: CallLeaves) -> list[Array]:
         device = device_of(self.call.get("device"), ())
-        return [array(x, device=device) for x in given.tensors]
+        return [array(x, device=device) for x in leaves.tensors]
 
 
 class PlainAt(TypedAt, PrimalAt):
@@ -333,8 +345,8 @@ def primal_of(function: Function, call: Mapping[str, Any]) -> Primal:
     """The function of flat lists for a function of trees.
 
     Raises:
-        DerivativeError: SR0466 for what cannot be called, SR0453 for an array of floats that is
-            given by keyword.
+        DerivativeError: SR0466 if `function` is not callable, SR0453 for an array of floats in
+            `call`.
     """
     if isinstance(function, Launchable) or (
         isinstance(function, BindableGraph) and not function.is_variadic

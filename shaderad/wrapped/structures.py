@@ -1,8 +1,8 @@
-"""Trees of tensors <-> the flat lists that operators of other libraries take, and the structure.
+"""Trees of tensors <-> a structure, and the flat lists that operators of other libraries take.
 
-A structure is a nested tuple of constants: it has a hash, and a compiler of another library can
-keep it. Invariant: numbers and content of tensors are no part of it, so the structures that a
-function meets are few.
+A structure is a nested tuple of constants, so it is hashable and the compiler of another library
+can keep it. Invariant: it holds neither numbers nor the content of tensors, so each function is
+called with few structures.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from shaderad.diagnostics import error
 from shaderad.language.structs import info_of
 
 Structure = tuple[str, Any, tuple[Any, ...]]
-"""A kind, what belongs to the kind, and the structures of the parts."""
+"""A kind, a detail that depends on it, and the structures of the parts."""
 
 TENSOR: Structure = ("tensor", None, ())
 _INT: Structure = ("int", None, ())
@@ -26,7 +26,7 @@ _FLOAT: Structure = ("float", None, ())
 
 
 class Leaves:
-    """The leaves of a tree, by the sort of their values."""
+    """The leaves of a tree, sorted into tensors, ints and floats."""
 
     def __init__(self) -> None:
         self.tensors: list[Any] = []
@@ -34,7 +34,7 @@ class Leaves:
         self.real: list[float] = []
 
     def number(self, leaf: Any) -> Structure | None:
-        """The place of a number or constant; `None` for anything else."""
+        """Adds a number or constant and returns its structure; `None` for anything else."""
         if leaf is None or isinstance(leaf, bool | str | Enum):
             # By type as well: True equals 1, and so may a member of an IntEnum.
             return ("fixed", (type(leaf), leaf), ())
@@ -48,10 +48,10 @@ class Leaves:
 
 
 def structure_of(tree: Any, place: Callable[[Any], Structure | None], name: str) -> Structure:
-    """The structure of `tree`, each of whose leaves has its place by `place`.
+    """The structure of `tree`; ``place(leaf)`` gives the structure of each leaf.
 
     Raises:
-        DerivativeError: SR0477 for a leaf that has none.
+        DerivativeError: SR0477 for a leaf to which `place` gives none.
     """
     if isinstance(tree, tuple | list):
         items = cast("list[Any]", tree)
@@ -65,14 +65,17 @@ def structure_of(tree: Any, place: Callable[[Any], Structure | None], name: str)
         return ("mapping", tuple(named), tuple(parts))
     if isinstance(tree, HostPointer):
         return ("pointer", None, (structure_of(tree.target, place, name),))
-    found = place(tree)
-    if found is not None:
-        return found
+    placed = place(tree)
+    if placed is not None:
+        return placed
     # `@sad.struct` makes dataclasses, too.
     if not dataclasses.is_dataclass(tree) or isinstance(tree, type):
         raise error("SR0477", name=name, found=type(tree).__name__)
-    names = tuple([one.name for one in dataclasses.fields(tree)])
-    parts = [structure_of(getattr(tree, one), place, f"{name}.{one}") for one in names]
+    names = tuple([field.name for field in dataclasses.fields(tree)])
+    parts = [
+        structure_of(getattr(tree, field_name), place, f"{name}.{field_name}")
+        for field_name in names
+    ]
     return ("object", (type(tree), names), tuple(parts))
 
 
@@ -89,7 +92,7 @@ def tree_of(
         return next(real)
     if kind == "fixed":
         return detail[1]
-    parts = [tree_of(one, tensors, whole, real) for one in inner]
+    parts = [tree_of(nested, tensors, whole, real) for nested in inner]
     if kind == "mapping":
         return dict(zip(detail, parts, strict=True))
     if kind == "pointer":
@@ -102,14 +105,14 @@ def tree_of(
 
 
 def derivative_tree(structure: Structure, leaves: Iterator[Any]) -> Any:
-    """Derivatives of the tensors in the form of a structure: `None` for parts without any.
+    """The derivatives of the tensors, as a tree of this structure; `None` for parts without any.
 
-    Dicts stand for dataclasses and structs.
+    Dicts replace dataclasses and structs.
     """
     kind, detail, inner = structure
     if kind == "tensor":
         return next(leaves)
-    parts = [derivative_tree(one, leaves) for one in inner]
+    parts = [derivative_tree(nested, leaves) for nested in inner]
     if all(part is None for part in parts):
         return None
     if kind == "object":
@@ -118,17 +121,17 @@ def derivative_tree(structure: Structure, leaves: Iterator[Any]) -> Any:
 
 
 def _object(cls: type, names: tuple[str, ...], parts: list[Any]) -> Any:
-    # Not by calling its class, which may check or convert its fields.
-    made: Any = object.__new__(cast("Any", cls))
+    # Without calling the class, whose constructor may check or convert fields.
+    instance: Any = object.__new__(cast("Any", cls))
     for name, part in zip(names, parts, strict=True):
-        object.__setattr__(made, name, part)
-    return made
+        object.__setattr__(instance, name, part)
+    return instance
 
 
 def with_dicts(structure: Structure) -> Structure:
-    """`structure` with a dict for each dataclass that kernels do not know."""
+    """`structure` with a dict in place of each dataclass that is not a kernel struct."""
     kind, detail, inner = structure
-    parts = tuple(with_dicts(one) for one in inner)
+    parts = tuple(with_dicts(nested) for nested in inner)
     if kind == "object" and info_of(detail[0]) is None:
         return ("mapping", detail[1], parts)
     return (kind, detail, parts)
@@ -150,7 +153,7 @@ def keys_of(structure: Structure) -> Sequence[Any]:
 
 
 def children(structure: Structure, tree: Any) -> list[Any]:
-    """The parts of `tree` that belong to the parts of its structure; `None` where it has none."""
+    """The part of `tree` for each part of its structure; `None` if it is missing."""
     return [_child(tree, key) for key in keys_of(structure)]
 
 
@@ -163,23 +166,23 @@ def _child(tree: Any, key: Any) -> Any:
 
 
 class Forms:
-    """Numbers for the structures and other constants of calls, by which operators name them."""
+    """Numbers that operators use as names for the structures and other constants of calls."""
 
     def __init__(self) -> None:
-        self._known: list[Any] = []
+        self._forms: list[Any] = []
         self._numbers: dict[Hashable, int] = {}
         self._lock = Lock()
 
     def __getitem__(self, number: int) -> Any:
-        return self._known[number]
+        return self._forms[number]
 
     def number(self, form: Hashable) -> int:
-        """The number of a form, the same for equal ones."""
-        found = self._numbers.get(form)
-        if found is not None:
-            return found
+        """The number of a form; equal forms have the same number."""
+        number = self._numbers.get(form)
+        if number is not None:
+            return number
         with self._lock:
             if form not in self._numbers:
-                self._known.append(form)
-                self._numbers[form] = len(self._known) - 1
+                self._forms.append(form)
+                self._numbers[form] = len(self._forms) - 1
             return self._numbers[form]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import shaderad as sad
-from shaderad.wrapped.flat import DerivativeForm, Flat, Given
+from shaderad.wrapped.flat import CallLeaves, DerivativeForm, Flat
 from shaderad.wrapped.parts import contents
 from shaderad.wrapped.primals import primal_of
 from shaderad.wrapped.structures import TENSOR, Leaves, structure_of
@@ -28,7 +28,7 @@ def floats(*shape: int) -> np.ndarray:
 CASES = cases(floats, lambda content: np.array(content, np.int32))
 
 
-def flat_at(case: Case) -> tuple[Flat, int, Given]:
+def flat_at(case: Case) -> tuple[Flat, int, CallLeaves]:
     """The function of flat lists for a case, and its arguments."""
     leaves, args = Leaves(), case.args()
 
@@ -41,7 +41,7 @@ def flat_at(case: Case) -> tuple[Flat, int, Given]:
     flat = primal_of(case.function, case.call)
     form = flat.forms.number(structure_of((args, {}), place, "args"))
     assert len(leaves.tensors) == len(arrays_in(args))
-    return flat, form, Given(leaves.tensors, leaves.whole, leaves.real)
+    return flat, form, CallLeaves(leaves.tensors, leaves.whole, leaves.real)
 
 
 def drawn_like(arrays: list[np.ndarray], seed: int) -> list[np.ndarray | None]:
@@ -61,7 +61,7 @@ def known(items: list[Any]) -> list[Any]:
     return [one for one in items if one is not None]
 
 
-def assert_transposed(flat: Flat, form: int, given: Given) -> tuple[list[Any], list[Any]]:
+def assert_transposed(flat: Flat, form: int, given: CallLeaves) -> tuple[list[Any], list[Any]]:
     """Holds the pullback against the pushforward; gives the directions of both."""
     at = flat.at(form, given)
     dots = drawn_like(list(given.tensors), 1)
@@ -93,7 +93,7 @@ def test_outlines_neither_print_nor_check_values(
     device: sad.Device, capfd: pytest.CaptureFixture[str], function: Any
 ) -> None:
     call = {"checks": "nan"} if function is printed else {}
-    flat, given = primal_of(function, call), Given([np.zeros(3, np.float32)], (), ())
+    flat, given = primal_of(function, call), CallLeaves([np.zeros(3, np.float32)], (), ())
     form = flat.forms.number(structure_of(((given.tensors[0],), {}), lambda _: TENSOR, "args"))
     _, (outline,) = flat.outlined(form, given)
     flat.check(form, given)
@@ -114,4 +114,6 @@ def test_that_holds_of_derivatives_too(device: sad.Device, case: Case, name: str
     derivative = getattr(flat, name)
     number = derivative.forms.number(DerivativeForm(form, *masks))
     behind = known(bars if name == "pulled" else dots)
-    assert_transposed(derivative, number, Given([*given.tensors, *behind], given.whole, given.real))
+    assert_transposed(
+        derivative, number, CallLeaves([*given.tensors, *behind], given.whole, given.real)
+    )
