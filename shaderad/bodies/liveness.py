@@ -79,7 +79,7 @@ def without_dead(body: Block, live: Names) -> Block:
 
 
 def filtered(body: Block, live: Names, keep: Callable[[Stmt, Names], Stmt | None]) -> Block:
-    """The statements that ``keep(statement, names live after it)`` gives, from the last one on."""
+    """The results of ``keep(statement, names live after it)``, computed from last to first."""
     out: list[Stmt] = []
     for s in reversed(body):
         kept = keep(s, live)

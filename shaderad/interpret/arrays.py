@@ -298,7 +298,7 @@ def _arg_extreme(r: GraphRun, node: arrays.ArgExtreme, x: ArrayValue) -> ArrayVa
     data = _data(x)
     if not data.size:
         return _ints(np.zeros(x.shape[:-1]))
-    # An infinity is a number: the first position that is not worse than all numbers of its row.
+    # Infinities count as numbers, so the first position of the extreme is the result.
     best = (np.fmin if node.kind == "min" else np.fmax).reduce(data, axis=-1, keepdims=True)
     return _ints(np.argmax(data == best, axis=-1))
 

@@ -19,12 +19,12 @@ def convolved(
         read = x
         for axis, extent in enumerate(extents):
             reached = node.strides[axis] * np.arange(extent) + node.dilations[axis] * k[axis]
-            read = _at(read, 3 + axis, reached - padding[axis], node.spacings[axis])
+            read = _at_positions(read, 3 + axis, reached - padding[axis], node.spacings[axis])
         total += np.einsum("gbc...,goc->gbo...", read, w[(..., *k)])
     return total
 
 
-def _at(x: AnyArray, axis: int, scaled: Any, spacing: int) -> AnyArray:
+def _at_positions(x: AnyArray, axis: int, scaled: Any, spacing: int) -> AnyArray:
     """`x` at the positions ``scaled / spacing`` along an axis, and 0 where there is none."""
     extent = x.shape[axis]
     position, rest = np.divmod(scaled, spacing)

@@ -174,7 +174,7 @@ class Tape:
         )
 
     def put(self, base: Cell, key: Key, value: Cell) -> Cell:
-        """`base` with ``base[key]`` replaced, which gets no cotangent; `key` names none twice."""
+        """`base` with new ``base[key]``, whose old values get no cotangent; `key` is unique."""
         data = base.data.copy()
         data[key] = value.data
 

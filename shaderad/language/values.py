@@ -52,7 +52,7 @@ class EnumMember(PythonNumber):
 
 @dataclass(frozen=True)
 class NumberArgument(PythonNumber):
-    """A number that another call may replace: it becomes a variable of the type it takes."""
+    """A number that another call may replace, so it becomes a variable of the type it takes."""
 
     name: str = ""
 

@@ -71,15 +71,15 @@ class EqualGraphs:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._known: OrderedDict[Hashable, Graph] = OrderedDict()
+        self._graph_by_key: OrderedDict[Hashable, Graph] = OrderedDict()
 
     def shared(self, graph: Graph) -> Graph:
         """The kept graph that equals `graph`, source lines included; else `graph` itself."""
         key = _Keys().graph(graph)
-        shared = self._known.setdefault(key, graph)
-        self._known.move_to_end(key)
-        if len(self._known) > self._limit:
-            self._known.popitem(last=False)
+        shared = self._graph_by_key.setdefault(key, graph)
+        self._graph_by_key.move_to_end(key)
+        if len(self._graph_by_key) > self._limit:
+            self._graph_by_key.popitem(last=False)
         return shared
 
 
@@ -87,7 +87,7 @@ _kept = EqualGraphs(256)
 
 
 def shared_graph(graph: Graph) -> Graph:
-    """The graph that equals `graph` among those of functions that are traced for one call."""
+    """`graph`, or the equal graph that is kept; for functions that are traced for one call."""
     return _kept.shared(graph)
 
 

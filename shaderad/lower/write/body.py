@@ -38,7 +38,7 @@ class BodyWriter(ABC):
         """The constant folding of names (``lower/prepare/known.py``)."""
         self.names = module.names.child()
         self.is_silent = False
-        """True inside loops that run again, whose first run has reported."""
+        """True inside loops that are replayed, because the first run has reported."""
         self._text_by_name: dict[str, str] = {}
         self.declared: set[str] = set()
         """Names that need no declaration in the block that is written."""

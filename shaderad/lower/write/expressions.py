@@ -219,7 +219,7 @@ class ExpressionWriter:
         return is_known or isinstance(index, InRange) or self.module.is_unchecked
 
     def _report(self, kind: SiteKind, span: Span, name: str) -> tuple[str, str]:
-        """The report type and site number of a place; loops that run again do not report."""
+        """The report type and site number of a place; replayed loops do not report."""
         if self.function.is_silent:
             return "NoReport", "0"
         return self.module.report, self.module.site(kind, span, name)

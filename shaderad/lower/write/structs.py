@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def write_struct(module: Module, t: Struct | Tuple, name: str) -> Piece:
     """``struct Triangle``, with the user's fields, or the struct of a tuple.
 
-    For importing programs it is differentiable in Slang, a tuple if a derivative returns it.
+    For importing programs it is differentiable in Slang; a tuple only if a derivative returns it.
     """
     piece = Piece()
     fields = [(module.field(t, field), inner) for field, inner in named_parts(t)]

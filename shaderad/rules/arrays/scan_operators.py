@@ -210,9 +210,9 @@ def _long_composition(pair: Struct, first: nodes.Var, second: nodes.Var) -> Func
     product, mapped = c.variable("product", square), c.variable("moved", line)
 
     def entry(pair: Expr, row: Expr, column: Expr) -> Expr:
-        return c.element(c.field(c.field(pair, "factor"), "of"), at(row, column))
+        return c.element(c.field(c.field(pair, "factor"), "of"), flat_index(row, column))
 
-    def at(row: Expr, column: Expr) -> Expr:
+    def flat_index(row: Expr, column: Expr) -> Expr:
         return c.apply(ops.ADD, c.apply(ops.MUL, row, count), column)
 
     def grow(array: nodes.Var, index: Expr, left: Expr) -> nodes.Stmt:
@@ -221,7 +221,9 @@ def _long_composition(pair: Struct, first: nodes.Var, second: nodes.Var) -> Func
         return nodes.Assign(name=array.name, path=(nodes.ElementStep(index=index),), value=value)
 
     left_offset = c.element(c.field(c.field(first, "offset"), "of"), inner)
-    products = _loop(row, count, (grow(product, at(row, column), entry(first, row, inner)),))
+    products = _loop(
+        row, count, (grow(product, flat_index(row, column), entry(first, row, inner)),)
+    )
     body = (
         nodes.Assign(name=product.name, value=c.zero(square)),
         nodes.Assign(name=mapped.name, value=c.field(c.field(second, "offset"), "of")),

@@ -138,11 +138,11 @@ class Repeated:
         ]
 
     def _kept(self, state: State, value: Expr, number: Expr) -> Stmt:
-        step = nodes.ElementStep(index=_at(number))
+        step = nodes.ElementStep(index=_index_in_range(number))
         return nodes.Assign(name=state.kept.name, path=(step,), value=value, span=self._loop.span)
 
     def _restored(self, state: State, number: Expr) -> Stmt:
-        value = nodes.Element(type=state.now.type, value=state.kept, index=_at(number))
+        value = nodes.Element(type=state.now.type, value=state.kept, index=_index_in_range(number))
         return nodes.Assign(name=state.version, value=value, span=self._loop.span)
 
     def _position(self) -> Expr:
@@ -286,7 +286,7 @@ class Repeated:
         start = [assign(top, c.whole(0)), assign(kept_iterations, c.zero(kept_iterations.type))]
         keeping: list[Stmt] = [
             assign(top, c.apply(ops.ADD, top, c.whole(1))),
-            assign(kept_iterations, position, (nodes.ElementStep(index=_at(top)),)),
+            assign(kept_iterations, position, (nodes.ElementStep(index=_index_in_range(top)),)),
             *(self._kept(state, nodes.Var(type=state.now.type, name=state.version), top)
               for state in states),
             set_following(),
@@ -303,7 +303,7 @@ class Repeated:
             nodes.If(condition=is_due, then=tuple(keeping), otherwise=(), span=s.span),
         ]
         is_before = c.apply(ops.LT, position, back)
-        newest = nodes.Element(type=INT, value=kept_iterations, index=_at(top))
+        newest = nodes.Element(type=INT, value=kept_iterations, index=_index_in_range(top))
         is_used = c.apply(ops.EQ, newest, back)
         less = assign(top, c.apply(ops.SUB, top, c.whole(1)))
         return start, [
@@ -340,7 +340,7 @@ class Repeated:
         return new
 
 
-def _at(number: Expr) -> Expr:
+def _index_in_range(number: Expr) -> Expr:
     """The number of an iteration as an index that is in range."""
     return nodes.KnownNumber(type=INT, number=number)
 
