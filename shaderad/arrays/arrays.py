@@ -204,12 +204,20 @@ class Array(ArrayOperators):
         return self.shape[0]
 
     def __repr__(self) -> str:
-        where = self.device.capabilities.runtime
-        return f"Array({self.element}, shape={self.shape}, device={where!r})"
+        """The values with element type and shape; waits for the device, as `numpy` does."""
+        from shaderad.arrays.shown import array_repr
+
+        return summary_of(self) if self._is_open() else array_repr(self)
+
+    def __str__(self) -> str:
+        """The values as NumPy prints them."""
+        from shaderad.arrays.shown import array_text
+
+        return summary_of(self) if self._is_open() else array_text(self)
 
     def _repr_html_(self) -> str | None:
         """The values, or an array of colours as a picture; nothing while it is traced."""
-        if self.trace is not None and self.trace.is_open:
+        if self._is_open():
             return None
         from shaderad.arrays.shown import array_html
 
@@ -235,9 +243,13 @@ class Array(ArrayOperators):
             arrays.append(self)
         return on_host(self.device, [self])[0]
 
+    def _is_open(self) -> bool:
+        """True while a transform computes with this array, so its content must not be read."""
+        return self.trace is not None and self.trace.is_open
+
     def check_readable(self, what: str) -> None:
         """Raises SR0450 while a transform traces this array."""
-        if self.trace is not None and self.trace.is_open:
+        if self._is_open():
             raise error("SR0450", what=f"{what} of an array")
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
@@ -280,7 +292,7 @@ class Array(ArrayOperators):
         """
         self.check_readable("`.item()`")
         if self.size != 1 or not isinstance(self.element, types.Scalar):
-            raise error("SR0361", found=self)
+            raise error("SR0361", found=summary_of(self))
         return self.numpy().item()
 
     def __float__(self) -> float:
@@ -293,7 +305,7 @@ class Array(ArrayOperators):
 
     def __index__(self) -> int:
         if not types.is_integer(self.element):
-            raise TypeError(f"{self!r} is no whole number")
+            raise TypeError(f"{summary_of(self)} is no whole number")
         return int(self)
 
     def __bool__(self) -> bool:
@@ -301,7 +313,7 @@ class Array(ArrayOperators):
         return bool(self.item())
 
     def __format__(self, spec: str) -> str:
-        return format(self.item(), spec) if spec else repr(self)
+        return format(self.item(), spec) if spec else str(self)
 
     def __copy__(self) -> Array:
         storage, shape = buffers.to_storage(self.numpy(), self.element, "array")
@@ -361,6 +373,12 @@ class Array(ArrayOperators):
 
         view = Array(self.device, element, shape, None, pending=fill)
         return view
+
+
+def summary_of(array: Array) -> str:
+    """Element type, shape and device as text, without reading the content."""
+    where = array.device.capabilities.runtime
+    return f"Array({array.element}, shape={array.shape}, device={where!r})"
 
 
 def on_host(device: Device, arrays: Sequence[Array]) -> list[np.ndarray[Any, Any]]:

@@ -1,4 +1,4 @@
-"""Arrays in notebooks: a picture, or a table of values at the ends of the first axes.
+"""Arrays as text, and in notebooks as a picture or a table of values.
 
 Invariant: only the displayed elements are read, so a large array is as quick as a small one.
 """
@@ -22,7 +22,9 @@ END = 4
 PICTURE_SIDES = range(4, 2049)
 """Side lengths shown as a picture: smaller arrays become tables, larger ones would take long."""
 READ_LIMIT = 1 << 20
-"""Most elements that are read for a table."""
+"""Most elements that are read for a table or a text."""
+_PRECISION = 6
+"""Digits after the point."""
 _SMALL = 192
 """Most pixels per side of a picture that is shown enlarged."""
 
@@ -41,6 +43,23 @@ class Readable(Protocol):
     def size(self) -> int: ...
     def numpy(self) -> Values: ...
     def __getitem__(self, key: slice, /) -> Readable: ...
+
+
+def array_text(array: Readable) -> str:
+    """The values as NumPy prints them; the shape alone if there are very many."""
+    if array.size > READ_LIMIT:
+        return array_repr(array)
+    return np.array2string(array.numpy(), precision=_PRECISION)
+
+
+def array_repr(array: Readable) -> str:
+    """The values, then element type, shape and device."""
+    where = array.device.capabilities.runtime
+    facts = f"{array.element}, shape={array.shape}, device={where!r}"
+    if array.size > READ_LIMIT:
+        return f"Array({facts})"
+    values = np.array2string(array.numpy(), precision=_PRECISION, separator=", ", prefix="Array(")
+    return f"Array({values}, {facts})"
 
 
 def array_html(array: Readable) -> str:
@@ -74,7 +93,7 @@ def _ends(array: Readable) -> tuple[Readable, Readable | None]:
 def _values(title: str, head: Values, tail: Values | None) -> str:
     """One row per position of the first axis, one column per position of the second or field."""
     if head.ndim > 2:
-        text = np.array2string(head, threshold=2 * END, precision=6)
+        text = np.array2string(head, threshold=2 * END, precision=_PRECISION)
         return f"<div>{escape(title)}</div>{preformatted(text if tail is None else text + ' ...')}"
     rows = [_cells(row) for row in np.atleast_1d(head)]
     if tail is not None:

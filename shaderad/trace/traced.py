@@ -233,6 +233,9 @@ class TracedArray(Array):
     def __repr__(self) -> str:
         return f"Array({self.element}, shape={self.shape}, traced)"
 
+    def __str__(self) -> str:
+        return repr(self)
+
     def check_readable(self, what: str) -> NoReturn:
         raise error("SR0321", user_span(), what=f"{what} of an array")
 

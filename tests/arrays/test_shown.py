@@ -122,3 +122,39 @@ def test_an_array_that_is_traced_is_shown_by_its_text(device: sad.Device) -> Non
 
     sad.grad(loss)(sad.array([1.0, 2.0], device=device))
     assert found == [None]
+
+
+def test_text_has_the_values(device: sad.Device) -> None:
+    runtime = device.capabilities.runtime
+    x = sad.array([[1, 2, 3], [4, 5, 6]], dtype=sad.float3, device=device)
+    assert str(x) == f"{x}" == "[[1. 2. 3.]\n [4. 5. 6.]]"
+    assert repr(x) == (
+        f"Array([[1., 2., 3.],\n       [4., 5., 6.]], float3, shape=(2,), device={runtime!r})"
+    )
+    assert str(sad.sum(x.x)) == "5."
+    lens = sad.array({"center": [[1, 2]], "power": [3]}, dtype=Lens, device=device)
+    assert str(lens) == "[([1., 2.], 3.)]"
+
+
+def test_text_of_arrays_that_cannot_be_read_now_is_a_summary(device: sad.Device) -> None:
+    texts: list[str] = []
+
+    def squares(x: Any) -> Any:
+        texts.extend([repr(x), str(x)])
+        return sad.sum(x * x)
+
+    x = sad.array([1.0, 2.0], device=device)
+    sad.grad(squares)(x)
+    sad.graph(squares)(x)
+    open_, traced = set(texts[:2]), set(texts[-2:])
+    assert open_ == {f"Array(float, shape=(2,), device={device.capabilities.runtime!r})"}
+    assert traced == {"Array(float, shape=(n0,), traced)"}
+
+
+def test_very_large_arrays_are_not_read_for_their_text(
+    device: sad.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shown, "READ_LIMIT", 3)
+    x = sad.array([0.0] * 4, device=device)
+    assert repr(x).startswith("Array(float, shape=(4,)")
+    assert str(x) == repr(x)
