@@ -2,8 +2,8 @@
 
     python samples/pictures.py [mesh splats ...] [--out docs/pictures]
 
-All of them, unless some are named; minutes on two cores. The mesh comes first: other samples are
-fitted to its picture. Screenshots need chromium.
+It makes all pictures, unless you name some; this takes minutes on two cores. The mesh comes first,
+because other samples are fitted to its picture. Screenshots need chromium.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ SAMPLES = Path(__file__).parent
 DOCS_PICTURES = SAMPLES.parent / "docs" / "pictures"
 MESH = SAMPLES / "mesh_interpolation" / "main.py"
 FINE = 2
-"""Pixels are computed along an edge of each that is kept, so that outlines come out smooth."""
+"""Pixels that are computed along an edge of each final pixel, so that outlines are smooth."""
 ROW_EDGE, SQUARE_EDGE = 400, 256
 MARGIN = 0.05
-"""Of an edge, cut off on each side of the target, which leaves room around the mesh."""
+"""The share of an edge that is cut off on each side of the target, which has room at its edges."""
 WINDOW_EDGE, WINDOW_STEPS = 800, 80
 REPORT_PAGE = (1200, 1640)
-"""Down to the gradients."""
+"""The size of the page down to the gradients."""
 HEADLESS = ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--hide-scrollbars")
 
 
@@ -39,7 +39,7 @@ class Maker:
     make: Callable[[Path], None]
     """Writes into a folder."""
     files: tuple[str, ...]
-    """What it writes there."""
+    """The files that it writes there."""
 
 
 def mesh(out: Path, edge: int = ROW_EDGE, steps: int = 200) -> None:
@@ -51,7 +51,7 @@ def mesh(out: Path, edge: int = ROW_EDGE, steps: int = 200) -> None:
 
 
 def report(out: Path) -> None:
-    """fit.webp, and report.png: what the sample's page looks like."""
+    """fit.webp, and report.png, a screenshot of the sample's page."""
     with TemporaryDirectory() as folder:
         run(MESH, "--out", folder)
         shutil.copy(Path(folder, "fit.webp"), out)
@@ -59,19 +59,19 @@ def report(out: Path) -> None:
 
 
 def row_of(attribute: str, out: Path, edge: int = ROW_EDGE) -> None:
-    """What the mesh sample fits besides colours, as a row like that of `mesh`."""
+    """Another attribute that the mesh sample fits, as a row like that of `mesh`."""
     with TemporaryDirectory() as folder:
         run(MESH, "--fit", attribute, "--out", folder, "--size", FINE * edge)
         shrink(Path(folder, "overview.png"), out / f"{attribute}.png", 4 * edge)
 
 
 def window(out: Path) -> None:
-    """What the sample's window shows while it fits, each pixel of the picture one of the screen."""
+    """The sample's window during a fit, with one screen pixel per pixel of the picture."""
     run(MESH, "--screenshot", out / "window.png", "--size", WINDOW_EDGE, "--steps", WINDOW_STEPS)
 
 
 def page(out: Path) -> None:
-    """What the sample's page in a browser looks like."""
+    """A screenshot of the sample's page in a browser."""
     run(MESH.parent / "web" / "screenshot.py", out / "page.png")
 
 
@@ -81,12 +81,12 @@ def small(name: str, out: Path) -> None:
 
 
 def cube(out: Path) -> None:
-    """How cubes are found from few pixels."""
+    """The chart of cubes that are fitted to few pixels."""
     run(SAMPLES / "silhouettes" / "cube.py", "--out", out / "cube.png")
 
 
 def silhouettes(out: Path) -> None:
-    """silhouettes.png, from the sphere to the target, and silhouettes.webp, on the way."""
+    """silhouettes.png, from the sphere to the target, and the animation silhouettes.webp."""
     with TemporaryDirectory() as folder:
         run(SAMPLES / "silhouettes" / "main.py", "--out", folder)
         shutil.copy(Path(folder, "overview.png"), out / "silhouettes.png")
@@ -94,7 +94,7 @@ def silhouettes(out: Path) -> None:
 
 
 def overview(name: str, more: tuple[str, ...], out: Path) -> None:
-    """The pictures of a sample in a row, and more that it writes."""
+    """The pictures of a sample in a row, and further files of it."""
     with TemporaryDirectory() as folder:
         run(SAMPLES / name / "main.py", "--out", folder)
         shutil.copy(Path(folder, "overview.png"), out / f"{name}.png")
@@ -122,14 +122,14 @@ MAKERS: Mapping[str, Maker] = {
 
 
 def maker(name: str) -> str:
-    """What argparse makes of a name."""
+    """A name for argparse, checked against `MAKERS`."""
     if name not in MAKERS:
         raise argparse.ArgumentTypeError(f"{name} is none of {', '.join(MAKERS)}")
     return name
 
 
 def run(script: Path, *arguments: object) -> None:
-    """Runs a sample; what is wrong it says itself."""
+    """Runs a sample, which prints its own errors."""
     if subprocess.run([sys.executable, script, *map(str, arguments)], check=False).returncode:
         sys.exit(f"{script} failed")
 
@@ -145,7 +145,7 @@ def shrink(source: Path, out: Path, width: int, margin: float = 0.0) -> None:
 
 
 def screenshot(page: Path, out: Path, size: tuple[int, int]) -> None:
-    """What a browser shows of a page, as a PNG file."""
+    """Writes a screenshot of a page in a browser as a PNG file."""
     browser = shutil.which("chromium") or shutil.which("google-chrome")
     if browser is None:
         sys.exit("no chromium here (Debian: apt-get install chromium)")

@@ -1,10 +1,10 @@
-"""A cloth in the wind, differentiated through 200 time steps: which wind blew?
+"""A cloth in the wind, differentiated through 200 time steps to find the wind.
 
     python samples/cloth/main.py [--out FILE] [--steps 40] [--runtime wgpu|slangpy]
 
-Masses on springs hang from two corners. From where they are after 200 steps, and nothing else, the
-wind is found by gradient descent. Draws the cloth without wind, in the wind found, and in the true
-one.
+Masses on springs hang from two corners. Gradient descent finds the wind from nothing but their
+positions after 200 steps. The sample draws the cloth without wind, in the fitted wind, and in the
+true wind.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def pull(p: float3, q: float3, rest: float) -> float3:
 @sad.kernel
 def force(y: sad.Index, x: sad.Index, p: sad.In[float3, 2], v: sad.In[float3, 2], wind: float3,
           rest: float, f: sad.Out[float3, 2]):  # fmt: skip
-    """On each mass; the two upper corners do not move."""
+    """The force on each mass; the two upper corners do not move."""
     if y > 0 or (x > 0 and x < p.shape[1] - 1):
         f[y, x] = wind - float3(0.0, GRAVITY, 0.0) - DAMPING * v[y, x]
         if y > 0:
@@ -47,7 +47,7 @@ def force(y: sad.Index, x: sad.Index, p: sad.In[float3, 2], v: sad.In[float3, 2]
 
 @sad.graph
 def blown(p: sad.Array[float3], wind: float3, rest: float) -> sad.Array[float3]:
-    """Where the masses are at the end."""
+    """The positions of the masses at the end."""
 
     def step(_: Any, carry: Any) -> Any:
         p, v = carry
@@ -69,7 +69,7 @@ def hung(size: int) -> Any:
 
 
 def fit(size: int, steps: int) -> tuple[list[float], list[Any]]:
-    """The errors, and the cloth without wind, in the wind found and in the true one."""
+    """The errors, and the cloth without wind, in the fitted wind and in the true wind."""
     p, rest = sad.array(hung(size), dtype=float3), 1.0 / max(1, size - 1)
     goal, adam = blown(p, WIND, rest), sad.optim.Adam(0.1, beta1=0.5)
     wind, errors = sad.array(np.zeros(3), dtype=float3), []

@@ -1,11 +1,11 @@
-"""Positions of a mesh, found from eight views by several processes that see some of them each.
+"""The positions of a mesh, fitted to eight views by several processes that share the views.
 
     torchrun --nproc-per-node 2 samples/distributed/main.py [--out DIR] [--size 256] [--steps 100]
                                                             [--every 10] [--quick]
 
-Gradients travel, views do not. What was found is kept in DIR every few steps; the same command, and
-`torchrun --max-restarts 1 ...` by itself, go on from there. Writes overview.png: the start, the
-fit, and what was looked for. Without `torchrun` one process sees all views.
+Processes exchange gradients, but no views. Every few steps the state is saved in DIR; the same
+command, or a restart by `torchrun --max-restarts 1 ...`, resumes from there. The sample writes
+overview.png with the start, the fit and the target. Without `torchrun`, one process has all views.
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ sys.path.append(str(HERE.parent / "mesh_interpolation"))
 from share import VIEWS, Share  # noqa: E402 - it imports the mesh sample
 
 LR, LAST_LR = 0.03, 0.003
-"""Of Adam, at the first step and at the last."""
+"""The learning rates of Adam at the first step and at the last."""
 TOLD = 10
 """Steps from one line of the output to the next."""
 SHOWN = 320
 """Pixels along an edge of each picture of the overview."""
 PATIENCE = timedelta(seconds=60)
-"""How long a process waits for one that neither answers nor ends."""
+"""The time for which a process waits for one that neither answers nor ends."""
 QUICK = {"size": 48, "steps": 30}
 
 
 class Training:
-    """A fit that may stop after any step, and go on where it was kept last.
+    """A fit that may stop after any step, and resumes from the last save.
 
     Args:
         share: The module of this process.
-        given: Options of the command: `size`, `steps`, `every`, `out`.
+        given: The options of the command: `size`, `steps`, `every`, `out`.
     """
 
     def __init__(self, share: Share, given: argparse.Namespace) -> None:
@@ -67,7 +67,7 @@ class Training:
             self._load()
 
     def step(self) -> torch.Tensor:
-        """The mean square before it, over the views of this process."""
+        """One step; returns the mean square before it, over the views of this process."""
         progress = self.done / self.steps
         for group in self.adam.param_groups:
             group["lr"] = LR * (LAST_LR / LR) ** progress
@@ -81,7 +81,7 @@ class Training:
         return square.detach()
 
     def _save(self) -> None:
-        """Replaces the file as a whole: whoever is killed meanwhile leaves the one before."""
+        """Replaces the file atomically, so that a killed process leaves the previous one."""
         kept = {"run": self._run, "done": self.done, "moves": self.share.moves.detach(),
                 "adam": self.adam.state_dict()}  # fmt: skip
         new = self._file.with_suffix(".new")
@@ -99,15 +99,15 @@ class Training:
         self.done = kept["done"]
 
     def forget(self) -> None:
-        """Removes what was kept, once it is not needed any more."""
+        """Removes the saved state, once it is not needed any more."""
         self._file.unlink(missing_ok=True)
 
 
 def run(given: argparse.Namespace, rank: int, count: int) -> None:
-    """Fits; the first process tells and writes."""
+    """Fits; the first process prints and writes."""
     training = Training(Share(rank, count, given.size), given)
     if rank == 0 and training.done:
-        print(f"goes on after step {training.done}", flush=True)
+        print(f"resumes after step {training.done}", flush=True)
     seconds: list[float] = []
     while training.done < given.steps:
         began = time.perf_counter()
@@ -120,7 +120,7 @@ def run(given: argparse.Namespace, rank: int, count: int) -> None:
     if rank == 0:
         rate = VIEWS / statistics.median(seconds or [math.inf])
         error = np.linalg.norm(training.share.positions() - training.share.model.positions, axis=1)
-        print(f"{rate:.1f} views a second; vertices are off by {error.mean():.4f}")
+        print(f"{rate:.1f} views per second; vertices are off by {error.mean():.4f}")
         write(given.out, training.share)
         training.forget()
 
@@ -130,7 +130,7 @@ def psnr(square: torch.Tensor) -> float:
 
 
 def write(out: Path, share: Share) -> None:
-    """Writes the mesh at first, as it is, and as it should be, side by side."""
+    """Writes the first mesh, the fitted one and the true one, side by side."""
     import pictures
     import scene
     import steps
@@ -150,16 +150,17 @@ def write(out: Path, share: Share) -> None:
 
 @contextmanager
 def company() -> Iterator[tuple[int, int]]:
-    """This process among those of `torchrun`: its number, and how many they are.
+    """The rank of this process among those of `torchrun`, and their number.
 
-    It ends with a sentence where another one ends early: the library finds out, or `torchrun` says.
+    If another process ends early, this one ends with a sentence. The library detects that, or
+    `torchrun` signals it.
     """
     backend = "nccl" if torch.cuda.is_available() else "gloo"
     if distributed.is_torchelastic_launched():
         if backend == "nccl":
             torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
         store, rank, count = next(distributed.rendezvous("env://", timeout=PATIENCE))
-        # After a restart the launcher's store still has the addresses of those that have ended.
+        # After a restart, the launcher's store still has the addresses of ended processes.
         attempt = distributed.PrefixStore(os.environ["TORCHELASTIC_RESTART_COUNT"], store)
         distributed.init_process_group(
             backend, store=attempt, rank=rank, world_size=count, timeout=PATIENCE
@@ -172,19 +173,20 @@ def company() -> Iterator[tuple[int, int]]:
     try:
         yield rank, count
     except RuntimeError as failure:
-        # PyTorch has no class for what its libraries say.
+        # PyTorch has no class for the errors of its libraries.
         if not isinstance(failure, distributed.DistError) and "gloo" not in str(failure):
             raise
         told = str(failure).splitlines()[0]
         leave(f"{me} ends: another one did not answer, and its views are missing ({told})")
     else:
-        # Reducers are cycles, and hold the group, whose threads must end before the interpreter.
+        # Reducers are in reference cycles and hold the group, whose threads must end before the
+        # interpreter.
         gc.collect()
         distributed.destroy_process_group()
 
 
 def leave(sentence: str) -> NoReturn:
-    """Ends this process; `torchrun`, which ends all others then, does not disturb it."""
+    """Ends this process without disturbance by `torchrun`, which then ends all others."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     sys.exit(sentence)
 

@@ -1,7 +1,7 @@
-"""The share of the views that one process looks at, as a module of PyTorch.
+"""The share of the views that one process renders, as a module of PyTorch.
 
-What is found are the positions of a mesh whose colours are known. They are a smooth function of the
-parameters, so that one vertex does not move alone: see `position_steps.smoothed`.
+The fit finds the positions of a mesh whose colours are known. They are a smooth function of the
+parameters, so that no vertex moves alone: see `position_steps.smoothed`.
 """
 
 # Names of sizes stand in quotes.
@@ -22,16 +22,16 @@ from position_steps import adjacent, seen, smoothed, watched
 from shaderad import float3, int3
 
 VIEWS, LIFTS = 8, (0.7, -0.4)
-"""Cameras around the model, by turns above and below the horizon, in radians."""
+"""Cameras around the model, alternately above and below the horizon, in radians."""
 STIFFNESS = 8.0
-"""How far moves are smoothed: roughly its root, in edges of the mesh."""
+"""The smoothing of moves, which reaches about as many edges of the mesh as its square root."""
 FARTHEST, NEAREST = 0.15, 0.02
-"""Errors of pixels above it weigh less: at the first step, and at the last."""
+"""Pixels with larger errors weigh less: the threshold at the first step and at the last."""
 
 
 @sad.custom_vjp
 def smooth(moves: Any, neighbours: Any) -> Any:
-    """`moves` without what tells a vertex from its neighbours."""
+    """`moves` smoothed over the mesh, without differences between neighbouring vertices."""
     return smoothed(moves, neighbours, STIFFNESS)
 
 
@@ -48,7 +48,7 @@ def placed(
     start: sad.Array[float3, "vertices"],
     moves: sad.Array[float3, "vertices"],
 ) -> Any:
-    """The positions that parameters stand for."""
+    """The positions for given parameters."""
     return start + smooth(moves, neighbours)
 
 
@@ -64,9 +64,9 @@ def errors(
     targets: sad.Array[float3, "views", "size", "size"],
     outlier: float,
 ) -> Any:
-    """The error to descend, and the mean square of a channel: means over all pixels.
+    """The error to descend, and the mean square of a channel, as means over all pixels.
 
-    So the mean over processes with as many views each is that over all views.
+    The mean over processes with equally many views is therefore the mean over all views.
     """
     positions = placed(neighbours, start, moves)
     found, _ = seen(corners, positions, colors, cameras, targets.shape[1:], adjacency)
@@ -79,8 +79,8 @@ class Share(torch.nn.Module):
     """The error of the views of one process.
 
     Args:
-        rank: Of the process.
-        count: Processes; they divide the views evenly.
+        rank: The rank of the process.
+        count: The number of processes, which divide the views evenly.
         size: Pixels along an edge of each view.
     """
 
@@ -121,6 +121,6 @@ class Share(torch.nn.Module):
         return self._errors(self.moves, FARTHEST * (NEAREST / FARTHEST) ** done)
 
     def positions(self) -> np.ndarray[Any, Any]:
-        """Where the vertices are."""
+        """The positions of the vertices."""
         moves = sad.array(self.moves.detach().cpu().numpy(), dtype=float3)
         return placed(self._neighbours, self._start, moves).numpy()

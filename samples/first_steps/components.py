@@ -1,4 +1,4 @@
-"""Vectors are written and read component by component, and differentiated so."""
+"""Vectors are written, read and differentiated component by component."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def spread(i: sad.Index, x: sad.In[float], y: sad.Out[float3]):
 
 @sad.kernel
 def weigh(i: sad.Index, a: sad.In[float3], total: sad.Out[float]):
-    """Adds up the components in a local array, each with a weight of its own."""
+    """Adds up the components in a local array, each with its own weight."""
     tmp = sad.LocalArray[float, 2]()
     tmp[0] += a[i][0]
     tmp[0] += 2.0 * a[i][1]

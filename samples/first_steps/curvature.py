@@ -1,7 +1,8 @@
 """Second derivatives: Newton's method by Hessian-vector products.
 
-`sad.hvp` gives how a gradient moves along a direction, so conjugate gradients can solve for
-Newton's step without a Hessian. The chain below is longest where each link is 1 and straight.
+`sad.hvp` returns the derivative of a gradient along a direction, so conjugate gradients can solve
+for Newton's step without a Hessian. The chain below is longest if each link has length 1 and the
+chain is straight.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def chain_energy(x: sad.Array) -> sad.Array:
 def solved(
     product: Callable[[np.ndarray], np.ndarray], wanted: np.ndarray, count: int
 ) -> np.ndarray:
-    """Conjugate gradients: `v` with ``product(v) == wanted``, or the way to it so far."""
+    """Conjugate gradients: `v` with ``product(v) == wanted``, or the last iterate before it."""
     v, rest = np.zeros_like(wanted), wanted
     direction = rest
     for _ in range(count):
@@ -45,7 +46,7 @@ def solved(
 
 
 def newton(x: np.ndarray, count: int = 20) -> list[tuple[np.ndarray, float]]:
-    """Points and energies, the step halved until the energy falls."""
+    """The points and energies of the steps, each halved until the energy falls."""
     path = [(x, chain_energy(x).item())]
     for _ in range(count):
         x, before = path[-1]

@@ -1,6 +1,6 @@
 """Your own derivatives of a function, in place of Slang's.
 
-Both are checked against the primal by `sad.gradcheck`, and used by every transform.
+`sad.gradcheck` checks both against the primal, and every transform uses them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Your own derivative of a buffer read: where the gradient goes is yours to say.
+"""Your own derivative of a buffer read, which decides where the gradient goes.
 
-Here four threads read one weight. The backward of the read adds each thread's cotangent to the
-gradient buffer, atomically, as shaderad's own would; it could also clip it, or count the reads.
+Here four threads read one weight. The backward derivative of the read adds each thread's cotangent
+atomically to the gradient buffer, as shaderad's own would; it could also clip it, or count reads.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def main() -> None:
     y, pullback = sad.vjp(weighted, WEIGHTS, WHICH, X, dim=len(X))
     by_weights, _, by_x = pullback(np.ones(len(X)))
     print("y:         ", y.numpy())
-    print("by weights:", by_weights.numpy())  # 1 + 3 + 4 + 6, nobody, 2 + 5
+    print("by weights:", by_weights.numpy())  # 1 + 3 + 4 + 6, no reads, 2 + 5
     print("by x:      ", by_x.numpy())
 
 

@@ -1,4 +1,4 @@
-"""A struct with methods is a value like any other: it has a derivative, field by field."""
+"""A struct with methods is a value like any other, with a derivative field by field."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def attraction(i: sad.Index, points: sad.In[Point], goal: Point, energy: sad.Add
 
 
 def energy_and_gradients(points: np.ndarray, goal: Point) -> tuple[float, tuple]:
-    """The energy; what each point and the goal would do to it."""
+    """The energy, and its gradients by each point and by the goal."""
     by_points_and_goal = sad.value_and_grad(attraction, argnums=(0, 1))
     energy, gradients = by_points_and_goal(points, goal, dim=len(points), shapes={"energy": (1,)})
     return energy.item(), gradients

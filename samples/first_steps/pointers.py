@@ -1,8 +1,9 @@
-"""A scene of meshes of triangles, held together by pointers, and your own derivative behind them.
+"""A scene of meshes of triangles, connected by pointers, and your own derivative behind them.
 
-`sad.pointer` leads to an array, or to structs that hold pointers themselves. Gradients come back as
-the same structs of gradient arrays. In a backward derivative `scene.p` reads what the pointers lead
-to, and `scene.d` is the same place in the memory of gradients: `+=` adds to it, `=` stores.
+`sad.pointer` points to an array, or to structs that hold pointers themselves. Gradients come back
+as the same structs of gradient arrays. In a backward derivative, `scene.p` reads the data behind
+the pointers, and `scene.d` is the same element in the memory of gradients: `+=` adds to it, `=`
+stores.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Derivatives inside a kernel: one function, its slope forward and its gradient backward.
+"""Derivatives inside a kernel: the slope of a function forward, and its gradient backward.
 
 `sad.fwd_diff` and `sad.bwd_diff` are Slang's, and stand in the generated Slang as they stand here.
 """
@@ -17,7 +17,7 @@ def square(x: float, y: float) -> float:
 
 @sad.kernel
 def slope_by_x(i: sad.Index, x: sad.In[float], y: sad.In[float], slope: sad.Out[float]):
-    """Forward: x moves at speed 1 and y stands still; how fast does the result move?"""
+    """Forward: if x moves at speed 1 and y stands still, this is the speed of the result."""
     slope[i] = sad.fwd_diff(square)(sad.diff_pair(x[i], 1.0), sad.diff_pair(y[i], 0.0)).d
 
 
@@ -25,7 +25,7 @@ def slope_by_x(i: sad.Index, x: sad.In[float], y: sad.In[float], slope: sad.Out[
 def gradient(
     i: sad.Index, x: sad.In[float], y: sad.In[float], dx: sad.Out[float], dy: sad.Out[float]
 ):
-    """Backward: one call gives the derivative by every parameter."""
+    """Backward: one call returns the derivative by every parameter."""
     x_pair = sad.diff_pair(x[i])
     y_pair = sad.diff_pair(y[i])
     sad.bwd_diff(square)(x_pair, y_pair, 1.0)

@@ -1,7 +1,7 @@
 """An array of structs, and a number that every thread reads.
 
 Each triangle holds its own three corners, so its gradient is a triangle as well. `exposure` is a
-uniform: its gradient is summed over all threads.
+uniform, so its gradient is summed over all threads.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""The brightness of a picture, moved until its histogram is a wanted one.
+"""The brightness of a picture, moved until its histogram matches a target.
 
     python samples/histogram/main.py [--out FILE] [--steps 80] [--runtime wgpu|slangpy]
 
-A pixel counts for the two bins next to it, by how near it is to each, so that the histogram has a
-derivative; running sums of histograms say how far brightness has to move. First, as a shorter
-story of scans and derivatives: a product of a million factors, one of which is 0.
+A pixel counts for the two nearest bins, weighted by its distance to each, so that the histogram has
+a derivative. The running sums of histograms give the distance by which brightness has to move. A
+smaller example of scans and derivatives comes first: a product of a million factors, one of which
+is 0.
 Draws picture and histogram at the start and at the end.
 """
 
@@ -25,7 +26,7 @@ BINS = 32
 
 @sad.graph
 def scan_product(x: sad.Array[float]) -> sad.Array[float]:
-    """An example of Futhark's for what is hard to differentiate."""
+    """An example of Futhark for functions that are hard to differentiate."""
     return sad.sum(sad.scan(sad.mul, x) * x)
 
 
@@ -37,7 +38,7 @@ def tell_a_shorter_story() -> None:
 
 
 def counts(values: Any) -> Any:
-    """The share of pixels in each bin, of values in 0..1."""
+    """The share of pixels in each bin, for values from 0 to 1."""
     place = sad.clamp(values, 0.0, 1.0) * (BINS - 1)
     low = sad.floor(sad.detach(place))
     part, index = place - low, sad.cast(low, int)
@@ -46,7 +47,7 @@ def counts(values: Any) -> Any:
 
 
 def distance(values: Any, wanted: Any) -> Any:
-    """How far brightness has to move, squared, in bins."""
+    """The squared distance by which brightness has to move, in bins."""
     miss = sad.scan(sad.add, counts(values) - wanted)
     return sad.sum(miss * miss)
 

@@ -1,7 +1,7 @@
-"""The kernel that the hosts run: a mesh with a colour at each vertex, held against samples of it.
+"""The kernel that the hosts run: compares a mesh with a colour at each vertex with samples of it.
 
-It says nothing of derivatives. The one of `Mesh.triangle` adds a sample's cotangent to the three
-vertices that it read, although many threads may read the same vertex.
+It contains no derivatives. That of `Mesh.triangle` adds a sample's cotangent to the three vertices
+that it read, although many threads may read the same vertex.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Mesh:
 
 @sad.struct
 class Sample:
-    """A place on the mesh, and the light there."""
+    """A point on the mesh, and the light there."""
 
     face: int
     uv: float2

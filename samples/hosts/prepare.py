@@ -1,10 +1,10 @@
-"""Builds what the hosts beside this script run, and computes the numbers they compare with.
+"""Builds the kernels for the hosts beside this script, and computes the numbers to compare with.
 
     python samples/hosts/prepare.py [OUT]
 
-OUT/mesh, OUT/scan and OUT/texture are builds, such as an engine ships. OUT/mesh_data and its like
-hold arrays without a header, elements packed as in the builds: arguments, and as ``expected_*.bin``
-the result and the gradients that shaderad's Python API finds for them.
+OUT/mesh, OUT/scan and OUT/texture are builds as an engine would ship them. OUT/mesh_data and the
+like hold arrays without a header, with elements packed as in the builds: the arguments, and in
+``expected_*.bin`` the results and gradients that shaderad's Python API computes for them.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def scan_expected(given: Mapping[str, Array]) -> dict[str, Array]:
 
 
 def texture_arrays() -> dict[str, Array]:
-    """The two levels of a picture, and places on it."""
+    """The two levels of a picture, and points on it."""
     draw = np.random.default_rng(9)
     return {
         **{name: draw.random(shape).astype("<f4") for name, shape in LEVEL_SHAPES.items()},
@@ -96,8 +96,9 @@ def texture_arrays() -> dict[str, Array]:
 
 
 def texture_expected(given: Mapping[str, Array]) -> dict[str, Array]:
-    """The squared difference over all places, and its gradients: that by the picture is an array
-    of the texels of all levels.
+    """The squared difference over all points, and its gradients.
+
+    The gradient by the picture is an array of the texels of all levels.
     """
     from textured import squared_difference
 

@@ -1,6 +1,6 @@
 """A graph whose plan hosts run: the sum of ``x`` times its running product."""
 
-# Names of sizes stand in quotes.
+# Names of sizes are strings.
 # ruff: noqa: UP037, F821
 
 from __future__ import annotations

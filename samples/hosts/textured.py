@@ -1,8 +1,8 @@
-"""The kernels that hosts train a texture with: what a picture shows at places, and a step.
+"""The kernels with which hosts train a texture: lookups at points, and a step.
 
-The unit of the GPU filters what `squared_difference` reads, between two mip levels where there are
-several. Its gradient goes to the four texels around each place on each of them, and comes back as
-an array of the texels of all levels.
+The texture unit of the GPU filters the lookups of `squared_difference`, between two mip levels if
+there are several. The gradient goes to the four texels around each point on each of these levels,
+and comes back as an array of the texels of all levels.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def squared_difference(
     target: sad.In[float4],
     total: sad.Add[float],
 ):
-    """The sum over all places of the squared distance to the target's colour."""
+    """The sum over all points of the squared distance to the target's colour."""
     miss = picture.sample_level(smooth, at[i], 0.25) - target[i]
     total[0] += sad.dot(miss, miss)
 
@@ -33,5 +33,5 @@ def descended(
     rate: float,
     result: sad.Out[float4],
 ):
-    """Texels a step down the gradient."""
+    """The texels after one step of gradient descent."""
     result[i] = texels[i] - rate * gradient[i]

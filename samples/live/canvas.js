@@ -1,14 +1,14 @@
 // A picture on the device, `float3`, in linear light or in sRGB -> a canvas, in sRGB.
 //
 // Nothing comes back to the host: a fragment shader reads the storage buffer that a graph wrote.
-// Where the device is a processor, pixels are copied to a canvas of the other kind instead: there
-// a browser may lose the device over a canvas of WebGPU's.
+// If the device is a processor, pixels are copied to a 2D canvas instead, because a browser may
+// then lose the device over a WebGPU canvas.
 
 const FORMAT = "rgba8unorm";
 const ROW_BYTES = 256;  // Rows of a texture begin at multiples of this in a buffer.
 const SHADER = /* wgsl */ `
 override size: u32;     // Pixels along an edge of the picture.
-override samples: u32;  // Of them along an edge of one pixel of the canvas.
+override samples: u32;  // Pixels of the picture along an edge of a canvas pixel.
 override is_linear: bool;
 
 @group(0) @binding(0) var<storage, read> picture: array<f32>;
@@ -42,12 +42,12 @@ export class Screen {
   #pipeline;
 
   /**
-   * @param {GPUDevice} device Where the pictures are.
+   * @param {GPUDevice} device The device that holds the pictures.
    * @param {HTMLCanvasElement} canvas Square; gets `size / samples` pixels along an edge.
    * @param {number} size Pixels along an edge of a picture.
-   * @param {number} samples How many of them make one pixel of the canvas, along an edge.
-   * @param {boolean} isDirect Whether the canvas is WebGPU's.
-   * @param {boolean} isLinear Whether pictures are in linear light.
+   * @param {number} samples Pixels of a picture along an edge of one pixel of the canvas.
+   * @param {boolean} isDirect True if the canvas is a WebGPU canvas.
+   * @param {boolean} isLinear True if pictures are in linear light.
    */
   constructor(device, canvas, size, samples, isDirect, isLinear = true) {
     this.#device = device;
@@ -59,7 +59,7 @@ export class Screen {
       vertex: { module },
       fragment: { module, constants, targets: [{ format: FORMAT }] },
     });
-    /** Shows a picture, of which only the buffer and the offset in it are asked for. */
+    /** Shows a picture, of which only the buffer and its offset are needed. */
     this.show = isDirect ? this.#direct(canvas) : this.#copied(canvas);
   }
 

@@ -3,7 +3,7 @@
 const SVG = "http://www.w3.org/2000/svg";
 const [WIDTH, HEIGHT] = [310, 200];
 const [LEFT, RIGHT, TOP, BOTTOM] = [38, 14, 8, 34];
-const FEWEST_STEPS = 100;  // That the axis shows, so that the first points do not race along it.
+const FEWEST_STEPS = 100;  // On the axis, so that the first points do not race along it.
 
 export class Curve {
   #axes = made("g", { class: "axes" });
@@ -11,7 +11,7 @@ export class Curve {
   #dot = made("circle", { class: "dot", r: 3.5 });
   #points = [];
 
-  /** @param {SVGSVGElement} svg Empty; its style says how `.axes`, `.line` and `.dot` look. */
+  /** @param {SVGSVGElement} svg Empty; its style formats `.axes`, `.line` and `.dot`. */
   constructor(svg) {
     svg.setAttribute("viewBox", `0 0 ${WIDTH} ${HEIGHT}`);
     svg.replaceChildren(this.#axes, this.#line, this.#dot);
@@ -44,7 +44,7 @@ export class Curve {
   }
 }
 
-/** Lines and labels: a power of ten each, and about five numbers of steps. */
+/** Lines and labels: one per power of ten, and about five for steps. */
 function* axes(low, high, last, right, down) {
   for (let power = low; power <= high; power++) {
     const y = down(power);

@@ -1,7 +1,7 @@
-// The page: a step of the fit for each frame, what it shows, and its controls.
+// The page: steps of the fit in each frame, its pictures, and its controls.
 //
-// In the address, `?steps=600` says after how many the page pauses, `pace` how many it takes for each
-// frame; `direct` is 1 for a canvas of WebGPU's, 0 for one that is copied to.
+// In the address, `?steps=600` sets the steps after which the page pauses, and `pace` the steps per
+// frame; `direct` is 1 for a WebGPU canvas, 0 for one to which pixels are copied.
 
 import { Screen } from "./canvas.js";
 import { Curve } from "./curve.js";
@@ -19,11 +19,11 @@ class Page {
   /** What is shown, a film picture by picture, and how many of them were. */
   #film = { count: 0 };
   #shownCount = 0;
-  /** Whether there was a step, or another choice, since the film was made. */
+  /** True if there was a step, or another choice, since the film was made. */
   #isStale;
-  /** How many losses are on their way. */
+  /** The number of losses that are being read. */
   #waits = 0;
-  /** Where the speed is counted from; undefined while paused. */
+  /** The start of the measurement of speed; undefined while paused. */
   #since;
 
   async open() {
@@ -69,7 +69,7 @@ class Page {
     this.#redraw();
   }
 
-  /** Shows from its beginning what is chosen. */
+  /** Shows the chosen view from its beginning. */
   #redraw() {
     this.#isStale = true;
     this.#shownCount = this.#film.count;
@@ -101,13 +101,13 @@ class Page {
     this.#tell();
   }
 
-  /** Reads the loss and shows it; frames go on meanwhile. */
+  /** Reads the loss and shows it; frames continue in the meantime. */
   async #note() {
     const { steps } = this.#training;
     const time = performance.now();
     this.#waits += 1;
     const loss = await this.#training.loss().finally(() => (this.#waits -= 1));
-    if (steps > this.#training.steps) return;  // The fit began anew in between.
+    if (steps > this.#training.steps) return;  // The fit was restarted in the meantime.
     this.#curve.add(steps, loss);
     find("psnr").textContent = (-10 * Math.log10(loss)).toFixed(2);
     if (this.#since) {
@@ -125,7 +125,7 @@ class Page {
 
 const chosen = () => document.querySelector("[name=show]:checked").value;
 
-/** What chooses a view. */
+/** The control that chooses a view. */
 function choice(name, k) {
   const label = document.createElement("label");
   const button = Object.assign(document.createElement("input"), { type: "radio", name: "show" });
@@ -135,7 +135,7 @@ function choice(name, k) {
   return label;
 }
 
-/** Pictures that lie one behind the other. */
+/** Pictures that are stored one after the other. */
 function film(array) {
   const count = array.shape.length > 2 ? array.shape[0] : 1;
   const byteCount = array.byteCount / count;

@@ -1,9 +1,9 @@
-"""Writes a page that fits in a browser what a sample fits in Python: WGSL, arrays, HTML, scripts.
+"""A sample's graphs and arrays -> a page that runs its fit in a browser: WGSL, HTML, scripts.
 
-Any server of files will do, and no Python runs behind it. A sample gives a file of graphs, one of
-which is `step`: its inputs are what stays, then what it carries from step to step; its outputs are
-the loss, then what it carries. Each other graph is a view: it makes a picture, or a film, of inputs
-of `step`. No device is needed.
+Any file server can serve it, because no Python runs behind it. A sample provides a file of graphs,
+one of which is `step`. Its inputs are the constants, then the carry; its outputs are the loss, then
+the new carry. Every other graph is a view, which makes a picture or a film from inputs of `step`.
+No device is needed.
 """
 
 from __future__ import annotations
@@ -26,31 +26,31 @@ PAGE = ("*.html", "*.css", "*.js")
 
 @dataclass(frozen=True)
 class Page:
-    """What the page says of itself, and offers."""
+    """The texts and options of a page."""
 
     title: str
     text: str
     size: int
-    """Pixels along an edge of what is shown, a multiple of 8."""
+    """Pixels along an edge of the view, a multiple of 8."""
     steps: int
-    """After so many the page comes to rest."""
+    """The number of steps after which the page stops."""
     views: Mapping[str, str]
-    """The graphs that make pictures, by what the page calls them."""
+    """The graphs that make pictures, by their names on the page."""
 
 
 def write_page(out: Path, source: Path, page: Page, arrays: Mapping[str, Any]) -> None:
-    """Writes all that the page needs.
+    """Writes all files of the page.
 
     Args:
         out: The folder.
         source: The file of the graphs.
-        page: What is particular to the page.
-        arrays: What inputs of `step` are at first, by name: `model.w1` for `model["w1"]`. Other
-            inputs are zeros.
+        page: The texts and options of the page.
+        arrays: The initial inputs of `step` by name: `model.w1` for `model["w1"]`. Other inputs
+            are zeros.
     """
     out.mkdir(parents=True, exist_ok=True)
     graphs = ["step", *page.views.values()]
-    # A step holds the gradient that the page needs; nobody differentiates the step.
+    # A step contains the gradient that the page needs, and is not differentiated itself.
     sad.build(source, out / "build", entries=graphs, targets="wgsl", wrt="none")
     inputs = inputs_of_step(out / "build")
     sizes: dict[str, int] = {}
@@ -74,6 +74,6 @@ def inputs_of_step(build: Path) -> dict[str, Any]:
 
 
 def packed(array: Any, kind: str) -> np.ndarray[Any, Any]:
-    """Elements of a type, as they lie in a buffer."""
+    """Elements of a type in the layout of a buffer."""
     word = "<u4" if kind.startswith("uint") else "<i4" if kind.startswith("int") else "<f4"
     return np.ascontiguousarray(array, word)

@@ -1,5 +1,5 @@
-// What pages that fit something have in common: numbers in the address, the dispatches of a step, and
-// how a page says that it cannot go on.
+// Common parts of pages with a fit: numbers in the address, the dispatches of a step, and the error
+// message of a page that cannot continue.
 
 import { HostError } from "./shaderad.js";
 
@@ -17,7 +17,7 @@ export function asked(name, otherwise, least = 0) {
   throw new HostError(`${name}=${query.get(name)} in the address is no number from ${least} on`);
 }
 
-/** A line for each program, with how often a step runs it. */
+/** One line per program, with the number of its runs in a step. */
 export function* dispatches(files) {
   for (const file of new Set(files)) {
     const link = Object.assign(document.createElement("a"), { href: file });
@@ -29,7 +29,7 @@ export function* dispatches(files) {
   }
 }
 
-/** Shows what is wrong, and nothing else: not even what follows from it. */
+/** Shows the first error, and none of those that follow from it. */
 export function fail(failure) {
   if (document.body.dataset.state === "failed") return;
   const isKnown = failure instanceof HostError;

@@ -1,8 +1,7 @@
-// What live.py wrote -> steps of a fit, and pictures of how far it is.
+// The files of live.py -> steps of a fit, and pictures of its state.
 //
-// A step is the plan of the graph `step`, one submission. Its inputs are what stays, then what it
-// carries; its outputs are the loss, then what the next step takes in place of what it carried.
-// All of that stays on the device.
+// A step is the plan of the graph `step` in one submission. Its inputs are the constants, then the
+// carry; its outputs are the loss, then the new carry. All of that stays on the device.
 
 import { HostError, load } from "./shaderad.js";
 
@@ -18,7 +17,7 @@ export class Training {
   #step;
   #views = {};
 
-  /** @param {string} folder Where page.json is, as a URL. */
+  /** @param {string} folder The URL of the folder of page.json. */
   static async of(folder) {
     const response = await fetch(`${folder}/page.json`).catch(() => undefined);
     if (!response?.ok) throw new HostError(`cannot read ${folder}/page.json; run main.py --web`);
@@ -47,7 +46,7 @@ export class Training {
 
   #carried;
 
-  /** An input of the step: what live.py wrote, or zeros. */
+  /** An input of the step, from a file of live.py, or zeros. */
   #array({ name, type, shape }) {
     const extents = shape.map((extent) => this.told.sizes[extent] ?? extent);
     const count = extents.reduce((left, right) => left * right, 1);
@@ -85,7 +84,7 @@ export class Training {
     return this.#build.read(array);
   }
 
-  /** Back to before the first step. */
+  /** Returns to the state before the first step. */
   reset() {
     for (const { name } of this.#carried) {
       this.device.queue.writeBuffer(this.#arrays[name].buffer, 0, this.#starts[name]);
@@ -94,8 +93,8 @@ export class Training {
   }
 
   /**
-   * What the graph of a view makes of the fit as it is now: `float3` of shape `[size, size]`, or of
-   * `[count, size, size]` where it is a film.
+   * The picture of a view in the current state of the fit: `float3` of shape `[size, size]`, or of
+   * shape `[count, size, size]` for a film.
    */
   async view(name) {
     const graph = this.told.views[name];

@@ -1,7 +1,7 @@
-"""Textures as pyramids of what is fitted, and a step of the fit.
+"""Textures as pyramids of fitted numbers, and a step of the fit.
 
-A texel is the sum of the numbers of all levels that cover it. So a step moves whole tiles at once
-as well as texels, and what no photograph shows becomes as what is around it.
+A texel is the sum of the numbers of all levels that cover it. A step therefore moves whole tiles as
+well as single texels, and texels that no photograph shows become like their surroundings.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from shaderad import float2, float4
 COARSEST = 4
 """Texels along an edge of the first level; each next one has twice as many."""
 SMOOTHEST = 0.08
-"""The least roughness: mirrors show the lamp in a point, which no pixel meets."""
+"""The least roughness, because a mirror shows the lamp in a single point between pixels."""
 RATE, DECAY = 0.12, 0.985
-"""Learning rate of the first step, and what each next one keeps of it."""
+"""The learning rate of the first step, and its factor per step."""
 SLOWER = {"roughness": 0.5, "slope": 0.25}
-"""How fast these move in relation to colours: gloss says nothing before slopes are right."""
+"""Learning rates relative to colours, as gloss is meaningless before the slopes are right."""
 ADAM = sad.optim.Adam(RATE, beta2=0.99)
 
 
@@ -52,6 +52,6 @@ def textures(pyramids: Any) -> dict[str, Any]:
 
 @sad.graph
 def step(pyramids: Any, gradient: Any, state: Any, rate: float) -> Any:
-    """Pyramids and state one step further, by the gradient at the texels."""
+    """The pyramids and state after one step by the gradient of the texels."""
     _, pullback = sad.vjp(textures, pyramids)
     return ADAM.step(pyramids, pullback(gradient)[0], state, rate)

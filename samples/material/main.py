@@ -3,9 +3,9 @@
     python samples/material/main.py [--out DIR] [--size 80] [--steps 150]
                                     [--runtime wgpu|slangpy]
 
-Writes into DIR a photograph that the fit never saw, of the first material, of the fitted one and of
-the true one, in start.png, fit.png and target.png; those with the textures of each, a row for each,
-in overview.png; and loss.svg.
+The sample writes photographs of a view that is not fitted to DIR: start.png shows the first
+material, fit.png the fitted one, and target.png the true one. In overview.png, each row has such a
+photograph with the textures of its material. loss.svg shows the error.
 """
 
 from __future__ import annotations
@@ -26,17 +26,18 @@ from shaderad import float3
 
 HERE = Path(__file__).parent
 TEXELS = 128
-"""Along an edge of each texture."""
+"""Texels along an edge of each texture."""
 VIEWS = 48
-"""Photographs that are fitted."""
+"""The number of photographs to fit."""
 SAMPLES = 4
-"""Places along an edge of a pixel of a photograph; the fit looks at one."""
+"""Samples along an edge of a pixel of a photograph; the fit uses one per pixel."""
 DISTANCE, CLOSE, WIDE = 2.0, 0.18, 0.35
-"""From a camera to where it looks, and tangents of half its angle of view."""
+"""The distance from a camera to its target, and tangents of half its angle of view."""
 LAMP_DISTANCE, SIDEWAYS = 1.5, 1.8
-"""From a lamp to the same place, and how far it may turn from standing opposite, in radians."""
+"""The distance from a lamp to the same target, and its largest turn from the opposite side, in
+radians."""
 FORMATS = {"color": "rgba16float", "roughness": "r16float", "slope": "rg16float"}
-"""Halves: every device filters them."""
+"""Formats of halves, because every device filters them."""
 TOLD = 10
 """Steps from one line of the output to the next."""
 SHOWN = 256
@@ -57,7 +58,7 @@ def shot(middle: Any, field: float, to_eye: Any, to_lamp: Any) -> Any:
 
 
 def shots(count: int) -> Any:
-    """Cameras all around, low and high, and lamps that they mostly face: gloss shows roughness."""
+    """Cameras all around, low and high, with lamps mostly opposite, as gloss shows roughness."""
     rng, views = np.random.default_rng(2), []
     for k in range(count):
         middle, turn = float3(*rng.uniform(0, 1, 2), 0), 2 * np.pi * k / count
@@ -68,12 +69,12 @@ def shots(count: int) -> Any:
 
 
 def unseen() -> Any:
-    """A wider and lower view, of which the fit gets no photograph."""
+    """A wider and lower view that is not fitted."""
     return sad.array([shot(float3(0), WIDE, away(-1.3, 0.6), away(1.4, 0.8))], shading.Shot)
 
 
 def material(maps: Any) -> Any:
-    """The textures of texels, with their mips."""
+    """The texels as textures with mips."""
     textures = {
         name: sad.texture(texels, mips=True, format=FORMATS[name]) for name, texels in maps.items()
     }
@@ -86,7 +87,7 @@ def photographed(maps: Any, views: Any, size: int) -> Any:
 
 
 def fit(views: Any, wanted: Any, texels: int, steps: int) -> tuple[list[Any], list[float]]:
-    """The textures of the first step and those that were found, and the error of each step."""
+    """The first textures and the fitted ones, and the error of each step."""
     pyramids, rate, errors = fitting.even(texels), fitting.RATE, []
     state, start = fitting.ADAM.init(pyramids), fitting.textures(pyramids)
     error, maps = sad.value_and_grad(shading.error), start
@@ -112,7 +113,7 @@ def bytes_of(values: Any) -> Any:
 
 
 def shown(light: Any) -> Any:
-    """Linear light of 0 to 1 as eyes and screens want it."""
+    """Linear light from 0 to 1, encoded for screens."""
     return bytes_of(np.clip(light, 0, 1) ** (1 / 2.2))
 
 
@@ -143,7 +144,7 @@ def write(out: Path, rows: dict[str, list[Any]], errors: list[float]) -> None:
 
 
 def run(out: Path, size: int, steps: int) -> None:
-    """Fits, and writes and says how far it came."""
+    """Fits, and writes and prints the result."""
     true, views = tiles.textures(TEXELS), shots(VIEWS)
     found, errors = fit(views, photographed(true, views, size), TEXELS, steps)
     rows = dict(zip(("start", "fit", "target"), [*found, true], strict=True))
@@ -162,7 +163,7 @@ def main(arguments: list[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     if min(given.size, given.steps) < 1:
         parser.error("--size and --steps are at least 1")
-    # The chart is that of another sample, too.
+    # The chart belongs to another sample.
     sys.path.append(str(HERE.parent / "mesh_interpolation"))
     try:
         given.out.mkdir(parents=True, exist_ok=True)

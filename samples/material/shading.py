@@ -1,4 +1,4 @@
-"""Photographs of a plane by its material, and how far they are from others.
+"""A material and cameras -> photographs of a plane, and their difference to others.
 
 The material is three textures: base colour, roughness, and slopes that turn the normal. A pixel
 looks them up where its ray meets the plane, on the mip level of its footprint, and shades them by
@@ -16,16 +16,16 @@ from shaderad import float2, float3, float4
 
 PI = 3.14159265
 FACING = 0.04
-"""The share of light that a dielectric reflects where it falls on it straight."""
+"""The share of light that a dielectric reflects at normal incidence."""
 POWER = 8.0
-"""What a lamp gives at a distance of 1."""
+"""The light of a lamp at a distance of 1."""
 SKY = 0.06
-"""Light from everywhere, of which each place gives its base colour back."""
+"""Light from all directions, which each point reflects with its base colour."""
 
 
 @sad.struct
 class Material:
-    """What a place of the plane is like; the textures repeat, once a unit of length."""
+    """The material of the plane; its textures repeat once per unit of length."""
 
     color: sad.Texture2D[float4]
     roughness: sad.Texture2D[float]
@@ -35,7 +35,7 @@ class Material:
 
 @sad.struct
 class Shot:
-    """A camera over the plane z = 0, by its place and axes, and the place of the lamp."""
+    """The position and axes of a camera over the plane z = 0, and the position of the lamp."""
 
     eye: float3
     right: float3
@@ -46,7 +46,7 @@ class Shot:
 
 @sad.function
 def ground(shot: Shot, pixel: float2, size: int) -> float2:
-    """Where a pixel sees the plane."""
+    """The point of the plane at a pixel."""
     at = 2.0 * pixel / float(size) - 1.0
     ray = shot.forward + at.x * shot.right + at.y * shot.down
     return shot.eye.xy - ray.xy * (shot.eye.z / ray.z)
@@ -68,7 +68,7 @@ def reflected(base: float3, rough: float, normal: float3, light: float3, view: f
 
 @sad.function
 def seen(m: Material, shot: Shot, pixel: float2, step: float, size: int) -> float3:
-    """The light that comes through a pixel, of which places `step` pixels apart are looked at."""
+    """The light through a pixel, for samples that are `step` pixels apart."""
     place = ground(shot, pixel, size)
     dx = ground(shot, pixel + float2(step, 0.0), size) - place
     dy = ground(shot, pixel + float2(0.0, step), size) - place
@@ -98,7 +98,7 @@ def photographs(
     samples: int,
     out: sad.Out[float3, 3],
 ):
-    """What the cameras see: means over samples x samples places in each pixel."""
+    """The photographs of the cameras: means over samples x samples points in each pixel."""
     total, step = float3(0.0), 1.0 / float(samples)
     for j in range(samples):
         for i in range(samples):
@@ -117,7 +117,7 @@ def error(
     wanted: sad.In[float3, 3],
     total: sad.Add[float],
 ):
-    """The mean squared difference to other photographs, by one place a pixel."""
+    """The mean squared difference to other photographs, with one sample per pixel."""
     light = seen(m, shots[k], float2(x, y) + 0.5, 1.0, wanted.shape[1])
     miss = developed(light) - wanted[k, y, x]
     count = 3 * wanted.shape[0] * wanted.shape[1] * wanted.shape[2]

@@ -1,7 +1,7 @@
-"""Glazed tiles like the scales of a fish, as the textures of a material: repeats without a seam.
+"""Glazed tiles like the scales of a fish, as the textures of a seamlessly repeating material.
 
-Heights are computed first; colours, roughness and slopes follow from which scale a point is on and
-how far it is from the edge of that.
+Heights are computed first. Colours, roughness and slopes follow from the scale of a point and its
+distance to the edge of the scale.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ ACROSS = 4
 GROUT = 0.035
 """Half the width of the grout, in widths of a scale."""
 DOME, GRAIN = 0.12, 0.01
-"""Heights in widths of a scale: of its middle over its edge, and of the grain of the grout."""
+"""Heights in widths of a scale: from its edge to its middle, and of the grain of the grout."""
 GLAZES = np.float64(
     [[0.02, 0.18, 0.26], [0.03, 0.32, 0.34], [0.10, 0.45, 0.40], [0.55, 0.30, 0.07]]
 )
 SHARES = (0.36, 0.32, 0.22, 0.10)
-"""Colours in linear light, and how many scales have each."""
+"""The share of scales with each of the colours, which are in linear light."""
 MORTAR = np.float64([0.36, 0.33, 0.29])
 OVERSAMPLED = 4
 """Points along an edge of a texel."""
@@ -35,7 +35,7 @@ def scales(points: int) -> tuple[Any, Any]:
     x, y = at, at[:, None]
     inside, number = np.zeros((points, points)), np.zeros((points, points), int)
     low = np.floor(2 * y).astype(int)
-    for row in (low, low + 1):  # the last one that covers a point is seen
+    for row in (low, low + 1):  # the last one that covers a point is visible
         shift = 0.5 * (row % 2)
         column = np.floor(x - shift)
         distance = 0.5 - np.hypot(x - shift - column - 0.5, y - 0.5 * row)
@@ -47,7 +47,7 @@ def scales(points: int) -> tuple[Any, Any]:
 
 
 def grain(rng: np.random.Generator, points: int, finest: float) -> Any:
-    """Noise of mean 0 and deviation 1 that repeats, without waves below `finest` of the whole."""
+    """Periodic noise of mean 0 and deviation 1, without waves below `finest` of the whole."""
     wave = np.hypot(np.fft.fftfreq(points, 1 / points), np.fft.fftfreq(points, 1 / points)[:, None])
     kept = np.exp(-((wave * finest) ** 2)) / np.maximum(wave, 3)
     noise = np.fft.ifft2(np.fft.fft2(rng.normal(size=(points, points))) * kept).real
@@ -57,7 +57,7 @@ def grain(rng: np.random.Generator, points: int, finest: float) -> Any:
 def textures(size: int) -> dict[str, Any]:
     """Base colour (size, size, 4), roughness (size, size) and slopes (size, size, 2), all float32.
 
-    Slopes are those of the height by u and v, both in lengths of the texture.
+    Slopes are derivatives of the height by u and v, all in lengths of the texture.
     """
     rng, points = np.random.default_rng(5), size * OVERSAMPLED
     inside, number = scales(points)

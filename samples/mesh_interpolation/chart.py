@@ -1,6 +1,6 @@
 """Numbers that fall by orders of magnitude -> a curve on a logarithmic scale, as SVG.
 
-The text is a file of its own and can also stand within a page: its style names only its own
+The text is a complete file, and can also be part of a page, because its style affects only its own
 classes.
 """
 
@@ -22,18 +22,18 @@ STYLE = """
 .chart .end { fill: #d9622b; }
 .chart .value { fill: #d9622b; font-weight: 600; }
 """
-"""Colours that can be read on white and on black: who shows a picture may not say which it is."""
+"""Colours that are readable on white and on black, because the background is unknown."""
 
 
 @dataclass(frozen=True)
 class Axes:
-    """What the axes say; the one on the right is another unit for the same heights."""
+    """The labels of the axes; the axis on the right shows the same heights in another unit."""
 
     title: str
     left: str
     right: str = ""
     right_labels: dict[int, str] = field(default_factory=dict[int, str])
-    """By power of ten on the left."""
+    """The labels by the power of ten on the left."""
 
 
 LOSS = Axes(
@@ -132,7 +132,7 @@ def _curve(found: Sequence[tuple[int, float]], scale: Scale) -> list[str]:
     places = [(scale.x(step), scale.y(exponent)) for step, exponent in found]
     x, y = places[-1]
     line = " ".join(f"{px:.1f},{py:.1f}" for px, py in places)
-    # In the upper right: a curve that falls is never there.
+    # In the upper right, where a falling curve never is.
     said = f"{10 ** found[-1][1]:.2g} at step {found[-1][0]}"
     value = _text(WIDTH - RIGHT - 8, TOP + 18, said, 'class="value" text-anchor="end"')
     return [

@@ -1,6 +1,6 @@
-"""Fits of what a mesh carries at its vertices: arrays on the device, and the graph of a step.
+"""Fits of vertex attributes of a mesh: arrays on the device, and the graph of a step.
 
-Nothing here reads back but `Fit.loss`, and nothing computes in NumPy once a fit is made.
+Invariant: only `Fit.loss` reads back, and nothing computes in NumPy after the start of a fit.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def psnr(loss: float) -> float:
 
 
 class Look(NamedTuple):
-    """What a mesh looks like, at its vertices."""
+    """The attributes that determine how a mesh looks, at its vertices."""
 
     positions: sad.Array
     normals: sad.Array
@@ -39,15 +39,16 @@ class Look(NamedTuple):
 
 
 class Fit(ABC):
-    """One attribute of a mesh, fitted so that its pictures become those of a target.
+    """A fit of one attribute of a mesh, so that its pictures match those of a target.
 
     Args:
-        graph: Of a step: the loss, its gradient, what is fitted and Adam's state, one step on.
+        graph: The graph of a step, which returns the loss, its gradient, and the new attribute and
+            state of Adam.
         model: The target.
-        start: What is fitted, before the first step.
+        start: The attribute before the first step.
         size: Pixels along an edge of each picture.
         views: The cameras of the pictures.
-        lr: Of Adam, in units of what is fitted.
+        lr: The learning rate of Adam, in units of the attribute.
     """
 
     def __init__(
@@ -63,7 +64,7 @@ class Fit(ABC):
         self.size = size
         self.views = views
         self.lr = lr
-        """May be set between steps: an argument of their graph."""
+        """The learning rate, which is an argument of the graph and may be set between steps."""
         self.steps_done = 0
         self._corners = sad.array(model.corners, dtype=int3)
         arrays = (model.positions, model.normals, model.colors)
@@ -82,21 +83,21 @@ class Fit(ABC):
         return len(self._start)
 
     def step(self) -> None:
-        """Renders, finds the loss and its gradient, and updates, in one submission."""
+        """Renders, computes the loss and its gradient, and updates, in one submission."""
         found = self.graph(*self.arguments())
         self._loss, self._gradient, self._fitted, self._state = found
         self.steps_done += 1
 
     @abstractmethod
     def arguments(self) -> tuple[Any, ...]:
-        """What `graph` takes for the next step."""
+        """The arguments of `graph` for the next step."""
 
     @abstractmethod
     def _look(self, fitted: sad.Array) -> Look:
-        """The mesh with what is fitted."""
+        """The mesh with the fitted attribute."""
 
     def reset(self) -> None:
-        """Back to before the first step."""
+        """Returns to the state before the first step."""
         self.steps_done = 0
         self._fitted, self._gradient = self._start, 0.0 * self._start
         self._state = steps.ADAM.init(self._start)
@@ -113,10 +114,11 @@ class Fit(ABC):
         """Linear colours, ``float3`` of shape ``(size, size)``, on the device.
 
         Args:
-            show: The mesh as it is now, before the first step, or as it should be; how far the
-                first is from the last; how long the gradient of the last step is at each vertex.
-            camera: `views` at `view` where none is given.
-            view: Which of `views`.
+            show: The current mesh, the mesh before the first step, or the true mesh; the difference
+                between the current and the true one; or the length of the last gradient at each
+                vertex.
+            camera: The camera; default: that of `views` at `view`.
+            view: The index in `views`.
         """
         if show == "target" and camera is None:
             return self._targets[view]
@@ -137,7 +139,7 @@ class Fit(ABC):
 
 
 class SurfaceFit(Fit):
-    """What one picture tells of vertices that stay where they are."""
+    """A fit of vertices that do not move, to one picture."""
 
     def __init__(
         self,
@@ -148,7 +150,7 @@ class SurfaceFit(Fit):
         lr: float,
     ) -> None:
         super().__init__(graph, model, start, size, (scene.orbit(),), lr)
-        # What each pixel shows stays the same.
+        # Every pixel shows the same part of the mesh in all steps.
         self._hits = steps.hits_of(self._corners, self._true.positions, self.views[0], self._canvas)
 
     def arguments(self) -> tuple[Any, ...]:
@@ -172,8 +174,8 @@ class ColorFit(SurfaceFit):
 class NormalFit(SurfaceFit):
     """The normals of all vertices, by the light on the true colours.
 
-    At first all of them point at the camera, so that the mesh looks flat. They may be of any
-    length: pixels make it 1.
+    At first all of them point at the camera, so that the mesh looks flat. They may have any length,
+    because pixels normalise them.
     """
 
     def __init__(self, size: int = 512, *, subdivisions: int = 1) -> None:
@@ -187,19 +189,20 @@ class NormalFit(SurfaceFit):
 
 
 class VertexError(NamedTuple):
-    """How far vertices are from where they should be, on average."""
+    """The mean distance of vertices from their true positions."""
 
     now: float
     start: float
 
 
 class PositionFit(Fit):
-    """Where the vertices are, from pictures of all sides; `start` is dented.
+    """The positions of the vertices, from pictures of all sides; `start` is dented.
 
-    The colours at the vertices are known and marbled: on a surface of one colour nothing would
-    tell where a vertex is. What is compared, and what `loss` is of, are the colours without light;
-    `picture` shows them lit. The first `COARSE` steps go from smooth moves of large parts to those
-    of small ones, their length from `lr` to a tenth of it, and what counts as an outlier goes down.
+    The colours at the vertices are known and marbled, because a surface of one colour would not
+    reveal the position of a vertex. The fit and `loss` compare colours without light; `picture`
+    shows them lit. During the first `COARSE` steps, the moves change from smooth ones of large
+    parts to those of small parts. Their length decreases from `lr` to a tenth of it, and the
+    threshold for outliers decreases as well.
     """
 
     COARSE = 200
@@ -228,7 +231,7 @@ class PositionFit(Fit):
                 stiffness, outlier, self.lr * 0.1**done)  # fmt: skip
 
     def vertex_error(self) -> VertexError:
-        """Of the vertices whose triangles show in at least two views; reads the positions."""
+        """The error of vertices that are visible in at least two views; reads the positions."""
         true = self._true.positions.numpy()
         now, start = (
             np.linalg.norm(x.numpy() - true, axis=1)[self._seen_twice].mean()
@@ -245,10 +248,10 @@ ATTRIBUTES: dict[str, Callable[..., Fit]] = {
     "normals": NormalFit,
     "positions": PositionFit,
 }
-"""What can be fitted, by name."""
+"""The fits by the names of their attributes."""
 
 
 def fit_of(attribute: str, size: int | None = None) -> Fit:
-    """One of `ATTRIBUTES`, at its own size where none is given."""
+    """One of `ATTRIBUTES`, by default in its own size."""
     make = ATTRIBUTES[attribute]
     return make() if size is None else make(size=size)

@@ -1,10 +1,10 @@
-"""A mesh and a camera -> which triangle each pixel shows, where on it, and its colour.
+"""A mesh and a camera -> the triangle at each pixel, the position on it, and its colour.
 
-Nothing here speaks of derivatives. `shade` is differentiated by normals and colours, `project` by
-positions: many pixels or views read one vertex, and each adds its cotangent to what it read.
+Nothing here mentions derivatives. `shade` is differentiated by normals and colours, `project` by
+positions. Many pixels or views read the same vertex, and each adds its cotangent there.
 
-A picture is square. A pixel that shows no triangle has the face `NO_FACE`, the largest int: what
-`sad.Min` leaves where nobody wrote.
+A picture is square. A pixel without a triangle has the face `NO_FACE`, the largest int, which is
+the content of unwritten elements of a `sad.Min` array.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from shaderad import float2, float3, float4, int2, int3
 NO_FACE = 2**31 - 1
 BACKGROUND = 0.018
 NEAR = 1e-3
-"""Triangles with a corner nearer than this to the camera's plane are left out, wholly."""
+"""Triangles with a corner nearer than this to the camera's plane are left out entirely."""
 CLIP_NEAR, CLIP_FAR = 0.5, 50.0
-"""Depths of clip space are between them."""
+"""The depths of the near and far planes of clip space."""
 SLACK = 1e-5
-"""In barycentric coordinates: a pixel on a shared edge is in both triangles, rounded or not."""
+"""In barycentric coordinates, so that a pixel on a shared edge is in both triangles."""
 AS_NEAR = 1.0 + 1e-5
-"""Times the least depth: another pass may round it differently."""
+"""The tolerance of the least depth as a factor, as another pass may round it differently."""
 REACH = 0.51
-"""Of a box around a triangle, in pixels: to the next middles, and some rounding."""
+"""The margin of a box around a triangle in pixels: to the next pixel centres, and some rounding."""
 
 
 @sad.struct
 class Hit:
-    """Where the ray of a pixel meets the mesh."""
+    """The point at which the ray of a pixel meets the mesh."""
 
     face: int
     uv: float2
@@ -37,7 +37,7 @@ class Hit:
 
 @sad.struct
 class Camera:
-    """A pinhole; `right`, `up` and `forward` are of unit length, `focal` in half pictures."""
+    """A pinhole camera; `right`, `up` and `forward` have length 1, `focal` is in half pictures."""
 
     eye: float3
     right: float3
@@ -46,7 +46,7 @@ class Camera:
     focal: float
 
     def ray(self, y: int, x: int, size: int) -> float3:
-        """From the eye through a pixel's middle, as far as depth 1."""
+        """The vector from the eye through a pixel's centre to depth 1."""
         across = (2.0 * (float2(x, y) + 0.5) / size - 1.0) / self.focal
         return self.forward + self.right * across.x - self.up * across.y
 
@@ -62,7 +62,7 @@ class Camera:
         return float4(across.x, across.y, share, depth)
 
     def pixel(self, p: float3, size: int) -> float2:
-        """Where a point appears, in pixels from the upper left; middles are at halves."""
+        """The pixel coordinates of a point, from the upper left; centres are at halves."""
         d = p - self.eye
         across = float2(sad.dot(d, self.right), -sad.dot(d, self.up))
         return (1.0 + self.focal * across / sad.dot(d, self.forward)) * (0.5 * size)
@@ -80,7 +80,7 @@ class Triangle:
         return self.v0 * (1.0 - uv.x - uv.y) + self.v1 * uv.x + self.v2 * uv.y
 
     def intersect(self, origin: float3, ray: float3) -> float3:
-        """Barycentric coordinates of corners 1 and 2, and how many rays away.
+        """Barycentric coordinates of corners 1 and 2, and the distance in lengths of `ray`.
 
         Source: Moeller, Trumbore, "Fast, minimum storage ray-triangle intersection" (1997).
         """
@@ -93,7 +93,7 @@ class Triangle:
 
 @sad.struct
 class Surface:
-    """Where the vertices are, and which three each triangle has."""
+    """The positions of the vertices, and the three vertices of each triangle."""
 
     corners: sad.In[int3]
     positions: sad.In[float3]
@@ -105,7 +105,7 @@ class Surface:
 
 @sad.struct
 class Mesh:
-    """What is seen of triangles that share their vertices through an index buffer."""
+    """The visible attributes of triangles that share vertices through an index buffer."""
 
     corners: sad.In[int3]
     normals: sad.In[float3]
@@ -142,7 +142,7 @@ def shade(
     hits: sad.In[Hit, 2],
     color: sad.Out[float3, 2],
 ):
-    """What each pixel shows."""
+    """The colour of each pixel."""
     hit = hits[y, x]
     color[y, x] = float3(BACKGROUND)
     if hit.face != NO_FACE:
@@ -159,7 +159,7 @@ def locate(
     shown: sad.In[int, 2],
     hits: sad.Out[Hit, 2],
 ):
-    """Where each pixel's ray meets the triangle that it shows."""
+    """The point at which each pixel's ray meets its visible triangle."""
     face = shown[y, x]
     hits[y, x].face = face
     if face != NO_FACE:
@@ -175,13 +175,13 @@ def project(
     positions: sad.In[float3],
     clip: sad.Out[float4, 2],
 ):
-    """Where each camera sees each vertex, in clip space."""
+    """The clip-space position of each vertex for each camera."""
     clip[view, vertex] = views[view].clip(positions[vertex])
 
 
 @sad.kernel
 def depths(face: sad.Index, surface: Surface, camera: Camera, depth: sad.Min[float, 2]):
-    """How far along the camera's axis each pixel's surface is; infinite where there is none."""
+    """The depth of each pixel's surface along the camera's axis; infinite without a surface."""
     size = depth.shape[0]
     triangle = surface.triangle(face)
     box = box_of(triangle, camera, size)
@@ -200,7 +200,7 @@ def faces(
     depth: sad.In[float, 2],
     shown: sad.Min[int, 2],
 ):
-    """The triangle that each pixel shows: the first of those at its depth."""
+    """The visible triangle of each pixel: the first one at its depth."""
     size = depth.shape[0]
     triangle = surface.triangle(face)
     box = box_of(triangle, camera, size)
@@ -221,7 +221,7 @@ class Box:
 
 @sad.function
 def box_of(triangle: Triangle, camera: Camera, size: int) -> Box:
-    """The pixels whose middles may lie in a triangle; none where it comes too near."""
+    """The pixels whose centres may lie in a triangle; none if the triangle is too near."""
     first, second = camera.depth(triangle.v0), camera.depth(triangle.v1)
     if sad.min(sad.min(first, second), camera.depth(triangle.v2)) < NEAR:
         return Box(int2(0), int2(0))
@@ -239,6 +239,6 @@ def is_inside(uv: float2) -> bool:
 
 @sad.kernel
 def heat(i: sad.Index, gradient: sad.In[float3], longest: float, color: sad.Out[float3]):
-    """How long each vertex's gradient is: from black by red to white; short ones are spread."""
+    """The length of each vertex's gradient as a colour, from black over red to white."""
     t = sad.sqrt(sad.length(gradient[i]) / sad.max(longest, 1e-30))
     color[i] = sad.saturate(float3(2.6 * t, 2.2 * t - 0.7, 3.0 * t - 2.0)) + 0.02

@@ -1,13 +1,13 @@
-"""Fits what is stored at the vertices of a mesh to pictures of it, by gradient descent.
+"""Fits the vertex attributes of a mesh to pictures of it, by gradient descent.
 
     python samples/mesh_interpolation/main.py [--fit colors|normals|positions] [--out DIR]
                                               [--size 512] [--steps 200] [--runtime wgpu|slangpy]
     python samples/mesh_interpolation/main.py --window [--fit ...] [--size ...]
 
-Writes into DIR: target.png, start.png, fit.png, difference.png, gradient.png, all in a row in
-overview.png, loss.svg, the animation fit.webp, report.html, and in build/ the kernels for other
-programs. Ctrl-C ends a fit early; its pictures are written as far as it came.
-With --window shows a fit while it runs, and writes nothing.
+The sample writes target.png, start.png, fit.png, difference.png and gradient.png to DIR, all of
+them in a row in overview.png, loss.svg, the animation fit.webp, report.html, and in build/ the
+kernels for other programs. Ctrl-C ends a fit early and still writes its pictures. With --window,
+the sample shows a fit while it runs, and writes nothing.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from record import Record, begun, followed
 
 HERE = Path(__file__).parent
 INTERRUPTED = 130
-"""What a shell gives a program that Ctrl-C ended."""
+"""The exit code of a program that Ctrl-C has ended, as in shells."""
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -60,7 +60,9 @@ def main(arguments: list[str] | None = None) -> None:
 
 def argument_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--fit", choices=list(ATTRIBUTES), default="colors", help="what is found")
+    parser.add_argument(
+        "--fit", choices=list(ATTRIBUTES), default="colors", help="the attribute to fit"
+    )
     parser.add_argument("--out", type=Path, default=HERE / "out", metavar="DIR")
     parser.add_argument(
         "--size", type=positive, help="pixels along an edge; default: 512, for positions 256"
@@ -76,7 +78,7 @@ def argument_parser() -> argparse.ArgumentParser:
 
 
 def positive(text: str) -> int:
-    """What argparse makes of a count; its error names the argument."""
+    """A count for argparse, whose error names the argument."""
     number = int(text) if text.isdecimal() else 0
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text} is not a whole number above 0")
@@ -102,7 +104,7 @@ def watch(given: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
 
 
 def make_folder(out: Path) -> None:
-    """Makes `out`, and finds out now rather than after the fit whether it can be written to."""
+    """Makes `out`, and checks before the fit that it can be written to."""
     out.mkdir(parents=True, exist_ok=True)
     probe = out / ".writable"
     probe.touch()
@@ -110,7 +112,7 @@ def make_folder(out: Path) -> None:
 
 
 def run(given: argparse.Namespace, device: sad.Device, console: Console, command: str) -> None:
-    """Fits, and writes what was seen."""
+    """Fits, and writes the record of the fit."""
     fit = fit_of(given.fit, given.size)
     record = begun(fit)
     write_beginning(record, given.out)
@@ -130,7 +132,7 @@ def run(given: argparse.Namespace, device: sad.Device, console: Console, command
 
 
 def fitted(fit: Fit, steps: int, record: Record, console: Console) -> bool:
-    """Whether the fit came to its end, and was not ended by Ctrl-C."""
+    """Runs the fit; false if Ctrl-C has ended it."""
     with progress_bar(console) as progress:
         task = progress.add_task("fitting", total=steps, seen="")
         try:

@@ -15,7 +15,7 @@ VIEW_EDGE = 256
 
 
 def write_beginning(record: Record, out: Path) -> None:
-    """What is known before the first step."""
+    """Writes the pictures of the start and the target before the first step."""
     (out / "target.png").write_bytes(png(record.target))
     (out / "start.png").write_bytes(png(record.start))
 
@@ -23,7 +23,7 @@ def write_beginning(record: Record, out: Path) -> None:
 def write_outcome(
     fit: Fit, record: Record, attribute: str, device: sad.Device, out: Path, command: str
 ) -> None:
-    """What is known after the last step."""
+    """Writes the files after the last step."""
     record.gradients[fit.steps_done] = pixels(fit, "gradient")
     shown = {
         "start": record.start,
@@ -58,7 +58,7 @@ def write_outcome(
 
 
 def compared(out: Path, difference: float) -> list[Picture]:
-    """The pictures that were written, with what a report says of each."""
+    """The pictures that were written, with their captions."""
     captions = {
         "start": "Start",
         "fit": "Fit",
@@ -69,7 +69,7 @@ def compared(out: Path, difference: float) -> list[Picture]:
 
 
 def gradients(record: Record) -> list[Picture]:
-    """The heat maps, by the steps done."""
+    """The heat maps by the number of steps."""
     return [
         Picture(f"After {count} step{'s' if count > 1 else ''}", png(shown))
         for count, shown in record.gradients.items()
@@ -77,7 +77,7 @@ def gradients(record: Record) -> list[Picture]:
 
 
 def numbers(fit: Fit, record: Record) -> dict[str, str]:
-    """What a reader may want to compare."""
+    """The numbers of a report."""
     found = {
         "Triangles": f"{fit.triangle_count:,}",
         "Vertices": f"{fit.vertex_count:,}",
@@ -93,7 +93,7 @@ def numbers(fit: Fit, record: Record) -> dict[str, str]:
 
 
 def vertices(record: Record) -> list[Section]:
-    """How far vertices are off, where they are what is fitted."""
+    """The curve of vertex errors, if positions are fitted."""
     if not record.vertex_errors:
         return []
     (_, start), (_, now) = record.vertex_errors[0], record.vertex_errors[-1]
@@ -106,7 +106,7 @@ def vertices(record: Record) -> list[Section]:
 
 
 def views(fit: Fit) -> list[Section]:
-    """What each view shows, where a fit has several."""
+    """The pictures of each view, if a fit has several."""
     if len(fit.views) == 1:
         return []
 

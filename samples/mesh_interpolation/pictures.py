@@ -1,6 +1,6 @@
-"""Linear pixels in 0..1, of shape (height, width, 3) -> PNG and animated WebP, as bytes.
+"""Linear pixels from 0 to 1, of shape (height, width, 3) -> PNG and animated WebP, as bytes.
 
-What is brighter than 1 is cut off. Nothing here knows of meshes or devices.
+Brighter values are clipped to 1. Nothing here depends on meshes or devices.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from PIL import Image
 GAMMA = 2.2
 FRAME_MS = 60
 LAST_FRAME_MS = 1800
-"""An animation stays at its end for a while, before it starts again."""
+"""The duration of the last frame, at which an animation pauses before it starts again."""
 
 Pixels = np.ndarray[Any, np.dtype[np.floating[Any]]]
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
@@ -46,13 +46,13 @@ def webp(frames: Sequence[Bytes], quality: int = 85) -> bytes:
 
 
 def displayed(pixels: Pixels) -> Bytes:
-    """As displays want it: 8 bits, and more of them for what is dark."""
+    """Pixels encoded for displays: gamma-corrected, with 8 bits per channel."""
     display = np.clip(pixels, 0, 1) ** (1 / GAMMA)
     return np.rint(255 * display).astype(np.uint8)
 
 
 def smaller(pixels: Pixels, largest_edge: int) -> Pixels:
-    """Means of squares of pixels, so many that no edge is longer than `largest_edge`."""
+    """A smaller picture with edges up to `largest_edge`, by means over squares of pixels."""
     factor = -(-max(pixels.shape[:2]) // largest_edge)
     height, width = (edge // factor for edge in pixels.shape[:2])
     kept = pixels[: height * factor, : width * factor]

@@ -1,16 +1,16 @@
-"""The fit of positions: where the vertices are -> where they are one step further, in one graph.
+"""The fit of positions: the positions of vertices -> those after one step, in one graph.
 
-A pixel's colour depends on where three vertices are: by where its ray meets their triangle, and at
-an outline by how much of the pixel that covers. Which triangles pixels show is found anew in each
-step and has no derivative.
+A pixel's colour depends on the positions of three vertices: by the point at which its ray meets
+their triangle, and at an outline by the coverage of the pixel. The visible triangles are computed
+anew in each step and have no derivative.
 
-The gradient of one vertex is noise, as it rests on a few pixels. What is descended along is smooth:
-see `smoothed`.
+The gradient of a single vertex is noisy, because it depends on a few pixels. The direction of
+descent is therefore smoothed: see `smoothed`.
 
 Source: Nicolet, Jacobson, Jakob, "Large steps in inverse rendering of geometry" (2021).
 """
 
-# Names of sizes stand in quotes.
+# Names of sizes are strings.
 # ruff: noqa: UP037, F821
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from steps import Adam
 
 ADAM = sad.optim.Adam(0.03, beta1=0.9, beta2=0.999)
 SWEEPS = 32
-"""Enough to reach as many vertices far; what they smooth need not be exact."""
+"""The number of sweeps, which is also their reach in vertices; smoothing need not be exact."""
 
 
 @sad.kernel
@@ -36,9 +36,9 @@ def relax(
     stiffness: float,
     smoother: sad.Out[float3],
 ):
-    """A sweep of Jacobi's towards ``s[i] + stiffness * sum(s[i] - s[j] for j near i) = rough[i]``.
+    """One Jacobi sweep for ``s[i] + stiffness * sum(s[i] - s[j] for j near i) = rough[i]``.
 
-    Rows of `neighbours` are as long as the longest; -1 stands where nobody is.
+    All rows of `neighbours` have the length of the longest one; -1 fills them up.
     """
     total, weight = rough[i], 1.0
     for k in range(neighbours.shape[1]):
@@ -52,7 +52,7 @@ def relax(
 def seen(
     corners: Any, positions: Any, colors: Any, views: Any, shape: Any, adjacency: Any = None
 ) -> tuple[Any, Any]:
-    """Of each view the colours by plain light, on black, and the triangles it shows, or -1."""
+    """For each view, the unlit colours on black, and the visible triangles, or -1."""
     clip = project(views, positions, dim=(*views.shape, *positions.shape))
     fragments = render.rasterize(clip, corners, shape)
     hard = render.interpolate(colors, corners, fragments)
@@ -61,7 +61,7 @@ def seen(
 
 @sad.graph
 def adjacent(corners: sad.Array[int3, "faces"]) -> sad.Array[int3]:
-    """Sides along one edge, as `position_step` takes them."""
+    """The adjacency of a mesh, as an argument of `position_step`."""
     return render.adjacency(corners)
 
 
@@ -73,7 +73,7 @@ def watched(
     views: sad.Array[Camera, "views"],
     like: sad.Array[float3, "size", "size"],
 ) -> Any:
-    """What `seen` gives, in pictures of the shape of `like`."""
+    """The results of `seen` in pictures of the shape of `like`."""
     return seen(corners, positions, colors, views, like.shape)
 
 
@@ -91,21 +91,21 @@ def position_step(
     outlier: float,
     lr: float,
 ) -> Any:
-    """The error of `positions`, its gradient, and positions and state one step further.
+    """The error of `positions`, its gradient, and the positions and state after one step.
 
     Args:
-        corners: Three vertices a triangle.
-        adjacency: What `render.adjacency` returns for `corners`.
-        neighbours: Of each vertex, see `relax`.
-        positions: In the model's units, as `lr` is.
-        colors: Known, and the same in `targets`.
-        state: Of `ADAM`.
+        corners: Three vertices per triangle.
+        adjacency: The result of `render.adjacency` for `corners`.
+        neighbours: The neighbours of each vertex, see `relax`.
+        positions: Positions in the model's units, as `lr` is.
+        colors: The known colours, which are those of `targets`.
+        state: The state of `ADAM`.
         views: The cameras of `targets`.
-        targets: Colours without light, on black.
-        stiffness: How far to smooth: roughly its root, in edges of the mesh.
-        outlier: Errors of pixels above it weigh less. At first such a pixel shows another part of
-            the mesh than it should; later it is at an outline, where colours differ most.
-        lr: Of `ADAM`.
+        targets: Unlit colours, on black.
+        stiffness: The smoothing, which reaches about as many edges as its square root.
+        outlier: Pixels with larger errors weigh less. At first such a pixel shows a wrong part of
+            the mesh; later it is at an outline, where colours differ most.
+        lr: The learning rate of `ADAM`.
     """
 
     def error(positions: Any) -> Any:
@@ -130,8 +130,8 @@ def errors(
 ) -> tuple[Any, Any]:
     """The error to descend, and the mean square of a channel, for each pixel that shows the mesh.
 
-    The first is Geman and McClure's: a square where it is small, and never more than
-    ``outlier ** 2`` a pixel.
+    The first is that of Geman and McClure: about a square if it is small, and never more than
+    ``outlier ** 2`` per pixel.
     """
     found, face = seen(corners, positions, colors, views, targets.shape[1:], adjacency)
     miss = found - targets
@@ -142,9 +142,9 @@ def errors(
 
 
 def smoothed(rough: Any, neighbours: Any, stiffness: Any) -> Any:
-    """``(1 + stiffness * L) ** -1`` of `rough`, roughly, with the mesh's Laplacian L.
+    """Approximately ``(1 + stiffness * L) ** -1`` of `rough`, with the mesh's Laplacian L.
 
-    However few the sweeps, this is symmetric and positive: what was downhill is so, too.
+    This is symmetric and positive for any number of sweeps, so a descent direction remains one.
     """
     count = rough.shape
 

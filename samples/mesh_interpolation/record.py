@@ -1,6 +1,6 @@
-"""Runs a fit and keeps what one wants to see of it: pictures, losses, times.
+"""Runs a fit and keeps its pictures, losses and times.
 
-The device is read only between stretches of steps, and the times are those of the stretches.
+The device is read only between groups of steps, and the times are those of the groups.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from fit import Fit, PositionFit
 from pictures import Bytes, Pixels, displayed, smaller
 
 LOOKS = 48
-"""How often a fit is looked at; each look is a frame of the animation."""
+"""The number of looks at a fit; each is a frame of the animation."""
 FRAME_EDGE = 512
 
 
 @dataclass
 class Record:
-    """What was seen until now."""
+    """The pictures and numbers of a fit so far."""
 
     start: Pixels
     target: Pixels
     losses: list[tuple[int, float]] = field(default_factory=list[tuple[int, float]])
-    """Steps done before the loss was taken, and the loss."""
+    """The number of steps before each loss, and the loss."""
     vertex_errors: list[tuple[int, float]] = field(default_factory=list[tuple[int, float]])
-    """Steps done, and how far vertices were off then; only where positions are fitted."""
+    """The number of steps, and the vertex error after them; only if positions are fitted."""
     frames: list[Bytes] = field(default_factory=list[Bytes])
     gradients: dict[int, Pixels] = field(default_factory=dict[int, Pixels])
-    """By the number of steps done."""
+    """The heat maps by the number of steps."""
     step_ms: list[float] = field(default_factory=list[float])
-    """Milliseconds a step, stretch by stretch; the first one compiles the step, too."""
+    """Milliseconds per step of each group; the first one includes the compilation."""
 
     @property
     def loss(self) -> float:
@@ -46,7 +46,7 @@ class Record:
 
 
 def looks(steps: int, most: int = LOOKS) -> list[int]:
-    """After which steps to look: after the first and the last, and more often early on."""
+    """The steps after which to look: the first and the last, and more often early on."""
     shares = np.linspace(0, 1, most) ** 2
     return sorted({max(1, round(steps * share)) for share in shares.tolist()})
 
@@ -59,7 +59,7 @@ def begun(fit: Fit) -> Record:
 
 
 def followed(fit: Fit, steps: int, record: Record, seen: Callable[[int, float], None]) -> None:
-    """Steps `fit`, and tells `seen` how many steps are done and what the loss was."""
+    """Runs the steps of `fit`, and passes the number of steps and the loss to `seen`."""
     places = looks(steps)
     telling = {places[0], places[len(places) // 3]}
     for last in places:
@@ -76,7 +76,7 @@ def followed(fit: Fit, steps: int, record: Record, seen: Callable[[int, float], 
 
 
 def look(fit: Fit, record: Record) -> None:
-    """Keeps what can be seen between two steps."""
+    """Keeps a picture and the loss between two steps."""
     record.frames.append(displayed(smaller(pixels(fit, "fit"), FRAME_EDGE)))
     if isinstance(fit, PositionFit):
         record.vertex_errors.append((fit.steps_done, fit.vertex_error().now))

@@ -1,4 +1,4 @@
-"""What was seen of a fit -> one HTML page that holds everything it shows, and runs no script."""
+"""The record of a fit -> one HTML page without other files or scripts."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ TEMPLATE = HERE / "report_template.html"
 
 @dataclass(frozen=True)
 class Subject:
-    """What a report says of one attribute, and which code it shows."""
+    """The text of a report about one attribute, and the code that it shows."""
 
     title: str
     story: str
     method: tuple[str, str]
     """The class and method of `kernels.py` that read the attribute."""
     slang: tuple[str, str]
-    """An entry point of the build, and the buffer that it reads the attribute from."""
+    """An entry point of the build, and the buffer from which it reads the attribute."""
 
 
 SUBJECTS = {
@@ -59,14 +59,14 @@ SUBJECTS = {
 
 @dataclass(frozen=True)
 class Picture:
-    """Encoded pixels, or SVG text that becomes a part of the page."""
+    """Encoded pixels, or SVG text that becomes part of the page."""
 
     caption: str
     data: bytes | str
     kind: str = "png"
 
     def figure(self) -> str:
-        """HTML, with the first words of the caption up to a colon in bold."""
+        """HTML, with the caption in bold up to its first colon."""
         name, colon, rest = html.escape(self.caption).partition(":")
         caption = f"<figcaption><b>{name}</b>{colon}{rest}</figcaption>"
         if isinstance(self.data, str):
@@ -77,7 +77,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Section:
-    """Further pictures, under a heading of their own."""
+    """Further pictures under their own heading."""
 
     heading: str
     pictures: Sequence[Picture]
@@ -125,9 +125,7 @@ def _figures(pictures: Sequence[Picture]) -> str:
 
 
 def _code(subject: Subject, build: Path) -> str:
-    """The method that reads the attribute, as it was written and as Slang;
-    how the library adds.
-    """
+    """The method that reads the attribute in Python and in Slang, and the library's addition."""
     entry, buffer = subject.slang
     written = method((HERE / "kernels.py").read_text(), *subject.method)
     slang = slang_function((build / f"spirv/{entry}.slang").read_text(), buffer)

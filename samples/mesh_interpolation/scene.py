@@ -1,7 +1,7 @@
 """Files and formulas -> NumPy: a mesh, the true colours of its vertices, cameras around it.
 
-Everything here happens once, before the fit. Angles are radians, colours linear and in 0..1; the
-model is 1.7 high, looks along -z, and y is up.
+Everything here runs once, before the fit. Angles are radians, and colours are linear from 0 to 1.
+The model is 1.7 high and looks along -z, and y is up.
 
 `spot.ply` is Spot by Keenan Crane, released into the public domain by its author (CMU, Keenan's 3D
 model repository): 2,930 vertices, 5,856 triangles, closed.
@@ -24,14 +24,14 @@ Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 SPOT = Path(__file__).parent / "spot.ply"
 AIM = np.array([0.0, 0.07, 0.1])
-"""What cameras look at: about the middle of the model."""
+"""The target of cameras, about the middle of the model."""
 FOCAL = 3.2
 DISTANCE = 3.4
-"""At which the model fills most of a picture."""
+"""The distance at which the model fills most of a picture."""
 TURN, LIFT = 0.55, 0.28
-"""From where it shows its face and a flank."""
+"""The angles of a view that shows its face and a flank."""
 HIGH = 1.2
-"""Almost above."""
+"""The lift of a camera almost above the model."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Model:
     """A closed mesh with colours."""
 
     corners: Ints
-    """Three vertex indices a triangle."""
+    """Three vertex indices per triangle."""
     positions: Floats
     normals: Floats
     colors: Floats
@@ -49,8 +49,8 @@ def spot(subdivisions: int = 1) -> Model:
     """Spot, painted.
 
     Args:
-        subdivisions: Of Loop's kind; each makes four triangles of one. With one, 23,424 triangles,
-            a colour at each vertex can say where a patch ends.
+        subdivisions: The number of Loop subdivisions, each of which makes four triangles of one.
+            With one, the mesh has 23,424 triangles, which resolve the edges of the patches.
     """
     mesh: Any = trimesh.load(SPOT, process=False)
     positions, corners = mesh.vertices, mesh.faces
@@ -61,7 +61,7 @@ def spot(subdivisions: int = 1) -> Model:
 
 
 def normals_of(positions: Floats, corners: Ints) -> Floats:
-    """At each vertex the mean of its triangles' normals, weighted by their areas."""
+    """The mean of the adjacent triangles' normals at each vertex, weighted by area."""
     a, b, c = np.moveaxis(positions[corners], 1, 0)
     across = np.cross(b - a, c - a)
     total = np.zeros_like(positions)
@@ -79,9 +79,9 @@ def orbit(turn: float = TURN, lift: float = LIFT, distance: float = DISTANCE) ->
     """A camera that looks at the model.
 
     Args:
-        turn: Around the vertical axis; at 0 the model looks into the camera.
-        lift: Above the horizon, below a quarter turn.
-        distance: From the middle of the model.
+        turn: The angle around the vertical axis; at 0 the model looks into the camera.
+        lift: The angle above the horizon, less than a quarter turn.
+        distance: The distance from the middle of the model.
     """
     level = np.cos(lift)
     back = np.array([np.sin(turn) * level, np.sin(lift), -np.cos(turn) * level])
@@ -97,7 +97,7 @@ def around() -> tuple[Camera, ...]:
 
 
 def dented(positions: Floats, share: float = 0.06) -> Floats:
-    """The model, moved about smoothly: where most, by `share` of its length."""
+    """The model with smooth dents of at most `share` of its length."""
     draw, moved = np.random.default_rng(7), np.zeros_like(positions)
     for _ in range(4):
         waves = wave(draw, positions, draw.uniform(0.7, 1.4))
@@ -107,9 +107,9 @@ def dented(positions: Floats, share: float = 0.06) -> Floats:
 
 
 def marbled(positions: Floats) -> Floats:
-    """Colours that differ all over the model, by waves that are long and short.
+    """Colours that differ all over the model, by long and short waves.
 
-    The long ones tell where a part belongs that is far off, the short ones exactly where.
+    Long waves guide parts that are far off, and short ones make positions exact.
     """
     draw, color = np.random.default_rng(1), np.full_like(positions, 0.5)
     for length, height in ((1.2, 0.1), (0.6, 0.09), (0.3, 0.06)):
@@ -136,7 +136,7 @@ def neighbours_of(corners: Ints) -> Ints:
 
 
 def seen_by(shown: Ints, corners: Ints) -> Ints:
-    """How many pictures show a triangle of each vertex; `shown` has a triangle a pixel, or -1."""
+    """The number of pictures that show each vertex; `shown` has one triangle per pixel, or -1."""
     seen = np.zeros((len(shown), corners.max() + 1), bool)
     for row, faces in zip(seen, shown, strict=True):
         row[corners[faces[faces >= 0]]] = True
@@ -144,7 +144,7 @@ def seen_by(shown: Ints, corners: Ints) -> Ints:
 
 
 def together(cameras: Sequence[Camera]) -> dict[str, Floats]:
-    """What `sad.array` makes an array of cameras of."""
+    """Cameras as a dict of arrays, from which `sad.array` makes an array of structs."""
     names = ("eye", "right", "up", "forward", "focal")
     return {name: np.stack([getattr(camera, name) for camera in cameras]) for name in names}
 

@@ -1,8 +1,8 @@
-"""The mesh once more, behind pointers: each triangle has corners of its own.
+"""The same mesh behind pointers, where each triangle has its own corners.
 
-`shade` is that of kernels.py but for where it reads. A triangle is one piece of memory, three times
-as large as what it shares; its gradient is a triangle too, and whoever wants that of a vertex adds
-up those of all corners there.
+`shade_soup` differs from `shade` of kernels.py only in its reads. Triangles take three times the
+memory of shared vertices. The gradient of a triangle is a triangle; to get that of a vertex, add up
+the gradients of all corners there.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from shaderad import float3
 
 @sad.struct
 class Soup:
-    """What is seen of triangles that share nothing."""
+    """The visible attributes of triangles that share no vertices."""
 
     normals: sad.Pointer[Triangle]
     colors: sad.Pointer[Triangle]
@@ -47,7 +47,7 @@ def shade_soup(
     hits: sad.In[Hit, 2],
     color: sad.Out[float3, 2],
 ):
-    """What each pixel shows."""
+    """The colour of each pixel."""
     hit = hits[y, x]
     color[y, x] = float3(BACKGROUND)
     if hit.face != NO_FACE:

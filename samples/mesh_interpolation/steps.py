@@ -1,10 +1,10 @@
-"""The kernels of a fit as graphs: what a camera sees, and a step of gradient descent.
+"""The kernels of a fit as graphs: the picture of a camera, and a step of gradient descent.
 
-`shaderad build` takes this file; the web page runs what it makes of it. Each graph is one
-submission, and what a step leaves to the next stays on the device.
+`shaderad build` compiles this file for the web page. Each graph is one submission, and the state
+between steps stays on the device.
 """
 
-# Names of sizes stand in quotes.
+# Names of sizes are strings.
 # ruff: noqa: UP037, F821
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ADAM = sad.optim.Adam(0.02, beta1=0.9, beta2=0.99)
 
 
 class Adam(TypedDict):
-    """What `ADAM` leaves to the next step."""
+    """The state of `ADAM` between steps."""
 
     mean: sad.Array[float3, "vertices"]
     square: sad.Array[float3, "vertices"]
@@ -35,7 +35,7 @@ def hits_of(
     camera: sad.Array[Camera, ()],
     like: sad.Array[float3, "size", "size"],
 ) -> sad.Array[Hit]:
-    """Where the rays of a picture of the shape of `like` meet the mesh."""
+    """The points at which the rays of a picture of the shape of `like` meet the mesh."""
     return rasterised(Surface(corners, positions), camera, like.shape)
 
 
@@ -48,7 +48,7 @@ def picture(
     camera: sad.Array[Camera, ()],
     like: sad.Array[float3, "size", "size"],
 ) -> sad.Array[float3]:
-    """What a camera sees, in a picture of the shape of `like`."""
+    """The picture of a camera, in the shape of `like`."""
     hits = rasterised(Surface(corners, positions), camera, like.shape)
     return shade(Mesh(corners, normals, colors), camera, hits, dim=like.shape)
 
@@ -57,19 +57,19 @@ def picture(
 def difference(
     found: sad.Array[float3, "size", "size"], wanted: sad.Array[float3, "size", "size"]
 ) -> sad.Array[float3]:
-    """How far two pictures are apart, in each channel."""
+    """The absolute difference of two pictures in each channel."""
     return abs(found - wanted)
 
 
 @sad.graph
 def heated(gradient: sad.Array[float3, "vertices"]) -> sad.Array[float3]:
-    """A colour for each vertex: how long its gradient is, of the longest one's length."""
+    """A colour for each vertex, by the length of its gradient relative to the longest."""
     longest = sad.max(sad.length(gradient))
     return heat(gradient, longest, dim=gradient.shape)
 
 
 def rasterised(surface: Surface, camera: Any, shape: Any) -> Any:
-    """Where each pixel's ray meets the mesh first."""
+    """The first point at which each pixel's ray meets the mesh."""
     count = surface.corners.shape[0]
     depth = depths(surface, camera, dim=count, shapes={"depth": shape})
     shown = faces(surface, camera, depth, dim=count, shapes={"shown": shape})
@@ -87,7 +87,7 @@ def color_step(
     target: sad.Array[float3, "size", "size"],
     lr: float,
 ) -> Any:
-    """The error of `colors`, its gradient, and colours and state one step further."""
+    """The error of `colors`, its gradient, and the colours and state after one step."""
 
     def error(colors: Any) -> Any:
         return mean_square(Mesh(corners, normals, colors), camera, hits, target)
@@ -115,7 +115,7 @@ def normal_step(
 
 
 def descended(error: Callable[[Any], Any], fitted: Any, state: Any, lr: Any) -> Any:
-    """The error, its gradient, and what is fitted and its state one step further."""
+    """The error, its gradient, and the fitted attribute and state after one step."""
     value, gradient = sad.value_and_grad(error)(fitted)
     return value, gradient, *ADAM.step(fitted, gradient, state, lr)
 

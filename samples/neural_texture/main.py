@@ -4,8 +4,8 @@
                                           [--runtime wgpu|slangpy]
     python samples/neural_texture/main.py --web DIR
 
-Writes into DIR: target.png, fit.png, difference.png, those and an early fit in a row in
-overview.png, and loss.svg. With --web writes a page that fits the picture in a browser, without
+The sample writes target.png, fit.png and difference.png to DIR, a row of these with an early fit in
+overview.png, and loss.svg. With --web, it writes a page that fits the picture in a browser without
 Python.
 """
 
@@ -24,15 +24,15 @@ import texture
 
 HERE = Path(__file__).parent
 LEVELS, ENTRIES, WIDTH = 8, 1 << 14, 32
-"""Grids, the entries of each, and the width of the network's hidden layers."""
+"""The number of grids, their entries, and the width of the network's hidden layers."""
 EARLY, TOLD = 20, 100
 """The step after which an early fit is shown, and steps from one line of the output to the next."""
 ORBIT, SHOWN, OVERSAMPLED = 120, 1.3, 4
-"""Of the picture: steps of an orbit, how far it reaches, and points along an edge of a pixel."""
+"""For the picture: steps of an orbit, its extent, and samples along an edge of a pixel."""
 
 
 def picture(size: int) -> Any:
-    """The Julia set of z^2 - 0.8 + 0.156 i, by how soon its orbits escape; red, green, blue."""
+    """The Julia set of z^2 - 0.8 + 0.156 i, coloured by the escape time of its orbits."""
     edge = np.linspace(-SHOWN, SHOWN, 2 * size * OVERSAMPLED + 1)[1::2]
     z, escape = edge + 1j * edge[:, None], np.zeros((len(edge), len(edge)))
     for k in range(ORBIT):
@@ -47,7 +47,7 @@ def picture(size: int) -> Any:
 
 
 def untrained(levels: int = LEVELS, entries: int = ENTRIES, width: int = WIDTH) -> dict[str, Any]:
-    """Features near 0, and layers that keep the size of what goes through them."""
+    """Features near 0, and layers that preserve the scale of their inputs."""
     draw = np.random.default_rng(0)
 
     def layer(inputs: int, outputs: int) -> Any:
@@ -65,13 +65,13 @@ def untrained(levels: int = LEVELS, entries: int = ENTRIES, width: int = WIDTH) 
 
 
 def start(model: dict[str, Any]) -> tuple[Any, ...]:
-    """What the first step takes besides the picture."""
+    """The arguments of the first step except the picture."""
     model = {**model, "table": sad.array(model["table"], dtype=sad.float2)}
     return model, texture.ADAM.init(model), sad.random.key(0), texture.RATE
 
 
 def fit(target: Any, model: dict[str, Any], steps: int) -> tuple[list[Any], list[float]]:
-    """An early picture and the last one, and the error of each step at the pixels it looked at."""
+    """An early picture and the last one, and the error of each step at its random pixels."""
     goal, carry = sad.array(target, dtype=sad.float3), start(model)
     early, errors = None, []
     for k in range(steps):
@@ -89,7 +89,7 @@ def psnr(error: float) -> float:
 
 
 def save(pixels: Any, path: Path) -> None:
-    """Writes a picture of 8 bits a channel."""
+    """Writes a picture with 8 bits per channel."""
     Image.fromarray(np.rint(255 * np.clip(pixels, 0, 1)).astype(np.uint8)).save(path, "PNG")
 
 
@@ -105,7 +105,7 @@ def write(out: Path, target: Any, early: Any, found: Any, errors: list[float]) -
 
 
 def write_web(out: Path, target: Any, model: dict[str, Any], steps: int) -> None:
-    """Writes the page that does in a browser what `fit` does here."""
+    """Writes the page that runs the fit in a browser."""
     from live import Page, write_page
 
     page = Page(
@@ -131,7 +131,7 @@ def main(arguments: list[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     if min(given.size, given.steps) < 1:
         parser.error("--size and --steps are at least 1")
-    # The page and the chart are those of other samples, too.
+    # The page and the chart belong to other samples.
     sys.path += [str(HERE.parent / name) for name in ("live", "mesh_interpolation")]
     try:
         target, model = picture(given.size), untrained()

@@ -1,12 +1,12 @@
 """A picture as a neural network: features of a hash grid, and a small network from them to colours.
 
-`encode` is a kernel, the network products of arrays, a step of Adam one graph. `shaderad build`
-takes this file; the web page runs what it makes of it.
+`encode` is a kernel, the network consists of array products, and a step of Adam is one graph.
+`shaderad build` compiles this file for the web page.
 
 Müller et al., "Instant Neural Graphics Primitives with a Multiresolution Hash Encoding", 2022.
 """
 
-# Names of sizes stand in quotes.
+# Names of sizes are strings.
 # ruff: noqa: UP037, F821
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ import shaderad as sad
 from shaderad import float2, float3, int2, uint2
 
 COARSEST, GROWTH = 16.0, 1.486
-"""Cells along an edge of the first grid, and how many times more each next one has."""
+"""Cells along an edge of the first grid, and the factor from each grid to the next."""
 BATCH = 4096
-"""Pixels that a step looks at, drawn at random."""
+"""The number of random pixels per step."""
 RATE, DECAY = 0.02, 0.997
-"""Learning rate of the first step, and what each next one keeps of it."""
+"""The learning rate of the first step, and its factor per step."""
 ADAM = sad.optim.Adam(RATE, beta2=0.99)
 
 
 class Model(TypedDict):
-    """What is fitted: the features of all grids, a row each, and the layers of the network."""
+    """The fitted numbers: the features of all grids, one row per grid, and the network's layers."""
 
     table: sad.Array[float2, "levels", "entries"]
     w1: sad.Array[float, "features", "width"]
@@ -38,7 +38,7 @@ class Model(TypedDict):
 
 
 class State(TypedDict):
-    """What `ADAM` leaves to the next step."""
+    """The state of `ADAM` between steps."""
 
     mean: Model
     square: Model
@@ -48,7 +48,7 @@ class State(TypedDict):
 
 @sad.function
 def entry(corner: int2, count: int) -> int:
-    """Where the features of a corner stand, in a row of `count`; far corners may share them."""
+    """The index of a corner's features in a row of `count`; distant corners may share them."""
     key = sad.uint(corner.x) ^ (sad.uint(corner.y) * sad.uint(2654435761))
     return int(key % sad.uint(count))
 
@@ -61,7 +61,7 @@ def encode(
     table: sad.In[float2, 2],
     features: sad.Out[float, 2],
 ):
-    """The features of a grid at a place, bilinear between the corners of its cell."""
+    """The features of a grid at a point, bilinear between the corners of its cell."""
     count = table.shape[1]
     place = places[i] * COARSEST * sad.pow(GROWTH, float(level))
     low = sad.floor(place)
@@ -77,7 +77,7 @@ def encode(
 
 
 def color(model: Any, places: Any) -> Any:
-    """Red, green and blue at each place of the unit square."""
+    """Red, green and blue at points of the unit square."""
     (count,), table = places.shape, model["table"]
     shapes = {"features": (count, model["w1"].shape[0])}
     x = encode(places, table, dim=(count, table.shape[0]), shapes=shapes)
@@ -88,13 +88,13 @@ def color(model: Any, places: Any) -> Any:
 
 
 def error(model: Any, places: Any, wanted: Any) -> Any:
-    """The mean squared difference of colours, over places and channels."""
+    """The mean squared difference of colours, over points and channels."""
     miss = color(model, places) - wanted
     return sad.mean(sad.dot(miss, miss)) / 3.0
 
 
 def centers(x: Any, y: Any, size: Any) -> Any:
-    """Where the pixels of a picture of `size` along an edge are, by whole numbers."""
+    """The centres of the pixels with indices x and y, for `size` pixels along an edge."""
     return float2((sad.cast(x, float) + 0.5) / size, (sad.cast(y, float) + 0.5) / size)
 
 
@@ -106,7 +106,7 @@ def step(
     key: sad.Array[uint2, ()],
     rate: float,
 ) -> Any:
-    """The error at some pixels of `target`, and everything that the next step takes."""
+    """The error at random pixels of `target`, and the arguments of the next step."""
     size, keys = target.shape[0], sad.random.split(key)
     x, y = sad.cast(size * sad.random.uniform(keys[0], (2, BATCH)), int)
     value, gradient = sad.value_and_grad(error)(model, centers(x, y, size), target[y, x])
@@ -124,11 +124,11 @@ def painted(model: Model, target: sad.Array[float3, "size", "size"]) -> sad.Arra
 
 @sad.graph
 def missed(model: Model, target: sad.Array[float3, "size", "size"]) -> sad.Array[float3]:
-    """How far `painted` is from `target`, in each channel, and five times as bright."""
+    """The difference between `painted` and `target` in each channel, five times as bright."""
     return 5.0 * abs(painted(model, target) - target)
 
 
 @sad.graph
 def wanted(target: sad.Array[float3, "size", "size"]) -> sad.Array[float3]:
-    """What is fitted to, as it is."""
+    """The target itself."""
     return target

@@ -1,17 +1,17 @@
-"""A cube found from pictures of a few pixels: the first experiment of the paper on nvdiffrast.
+"""A cube fitted to pictures of a few pixels: the first experiment of the paper on nvdiffrast.
 
     python samples/silhouettes/cube.py [--out FILE] [--steps 1000] [--starts 16]
                                        [--runtime wgpu|slangpy]
 
-Eight vertices start up to half an edge away from where they belong, along each axis, in colours of
-chance. Each step compares one picture, of a pose drawn at random, with that of the true cube, at 4,
-8 or 16 pixels along an edge. Several starts are fitted at once, as views of one batch. Draws the
-mean distance of a vertex from where it belongs, step by step.
+Eight vertices start up to half an edge away from their true positions along each axis, in random
+colours. Each step compares one picture in a random pose with that of the true cube, at 4, 8 or 16
+pixels along an edge. Several starts are fitted at once, as views of one batch. The sample draws the
+mean distance of a vertex from its true position over the steps.
 
 Source: Laine et al., "Modular primitives for high-performance differentiable rendering" (2020).
 """
 
-# Names of sizes stand in quotes.
+# Names of sizes are strings.
 # ruff: noqa: UP037, F821
 
 from __future__ import annotations
@@ -29,29 +29,29 @@ import shaderad as sad
 from shaderad import float3, float4x4, render
 
 SIZES = (4, 8, 16)
-"""Pixels along an edge of the pictures that are fitted to."""
+"""Pixels along an edge of the target pictures."""
 POSITIONS = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)]) / 2
 COLORS = POSITIONS + 0.5
 SIDES = [(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3)]
 TRIANGLES = np.int32([t for a, b, c, d in SIDES for t in ((a, b, c), (a, c, d))])
 DISTANCE, LENS = 3.5, 0.4
-"""From the eye to the middle; half of the picture's edge by the distance to it."""
+"""The distance from the eye to the middle, and the tangent of half the angle of view."""
 RATE, SLOWED = 0.03, 0.03
-"""Of Adam: at first, and the share that is left in the end."""
+"""The first learning rate of Adam, and the share of it at the end."""
 STRETCH = 100
-"""Steps of one submission."""
+"""Steps per submission."""
 ADAM = sad.optim.Adam(RATE)
 GOAL = 0.01
-"""The vertex error of a cube that is found."""
+"""The vertex error below which a fit has succeeded."""
 CHART, EDGE, SPARSE = 520, 112, 4
-"""Of the drawing, in pixels: the width of the curves, an edge of each picture beside them; and how
-many steps a piece of a curve has."""
+"""For the drawing: the width of the curves and the edge of each picture beside them, in pixels, and
+the steps per point of a curve."""
 PAPER, INK, RULE = (250, 249, 246), (70, 76, 88), (222, 221, 216)
 CURVES = ((205, 92, 52), (62, 128, 96), (58, 92, 170))
 
 
 def picture(positions: Any, colors: Any, poses: Any, size: int, adjacency: Any = None) -> Any:
-    """What each pose shows of its cube, on black."""
+    """The picture of each cube in its pose, on black."""
     clip = render.transform(poses, positions)
     fragments = render.rasterize(clip, TRIANGLES, (size, size))
     color = render.interpolate(colors, TRIANGLES, fragments)
@@ -60,7 +60,7 @@ def picture(positions: Any, colors: Any, poses: Any, size: int, adjacency: Any =
 
 @cache
 def steps_at(size: int) -> Any:
-    """The graph of some steps at one size of pictures."""
+    """The graph of several steps at one picture size."""
 
     @sad.graph
     def steps(
@@ -90,12 +90,12 @@ def steps_at(size: int) -> Any:
 
 
 def true_cube() -> tuple[sad.Array, sad.Array]:
-    """The positions and colours to be found."""
+    """The true positions and colours."""
     return sad.array(POSITIONS, dtype=float3), sad.array(COLORS, dtype=float3)
 
 
 def poses_of(draw: np.random.Generator, count: int) -> Any:
-    """From the model to clip space, turned at random before the eye."""
+    """Random poses as matrices from the model to clip space."""
     quaternions = draw.standard_normal((count, 4))
     w, x, y, z = (quaternions / np.linalg.norm(quaternions, axis=1, keepdims=True)).T
     turned = np.zeros((count, 4, 4))
@@ -109,7 +109,7 @@ def poses_of(draw: np.random.Generator, count: int) -> Any:
 
 
 def fit(size: int, step_count: int, starts: int) -> tuple[Any, list[Any]]:
-    """The vertex error before each step, of each start, and cubes as (positions, colors).
+    """The vertex errors of each start before each step, and cubes as (positions, colors).
 
     Returns:
         The errors, of shape (step_count, starts); the cubes at the start and at the end.
@@ -128,7 +128,7 @@ def fit(size: int, step_count: int, starts: int) -> tuple[Any, list[Any]]:
 
 
 def drawn(errors: dict[int, Any], cubes: dict[int, list[Any]]) -> Image.Image:
-    """The errors of all starts, beside what one is fitted to, its start, its end, and the cube."""
+    """The errors of all starts, beside the target, start and end of one, and the true cube."""
     sheet = Image.new("RGB", (CHART + 4 * EDGE, len(SIZES) * EDGE), PAPER)
     draw_curves(ImageDraw.Draw(sheet), sheet.height, errors)
     true = true_cube()
@@ -149,7 +149,7 @@ def photo(cube: Any, edge: int) -> Image.Image:
 
 
 def draw_curves(draw: ImageDraw.ImageDraw, height: int, errors: dict[int, Any]) -> None:
-    """Errors on a logarithmic scale: a thin line a start, a thick one for their median."""
+    """Errors on a logarithmic scale: one thin line per start, and a thick one for their median."""
     low, left, right, base, font = -7, 56, CHART - 24, height - 40, ImageFont.load_default(13)
     top, last = 16, max(map(len, errors.values())) - 1
 
@@ -197,7 +197,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def tell(size: int, last: Any) -> None:
-    """Prints how many starts ended at the cube."""
+    """Prints the number of starts that ended at the cube."""
     print(
         f"{size:2} x {size:2} pixels   vertex error {np.median(last):.1e} (median), "
         f"below {GOAL} from {np.sum(last < GOAL)} of {len(last)} starts"

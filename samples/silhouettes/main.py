@@ -1,13 +1,13 @@
-"""A sphere becomes Spot, by eight masks and shaded views: the vertices are found, nothing else.
+"""A sphere becomes Spot: its vertices are fitted to eight masks and shaded views.
 
     python samples/silhouettes/main.py [--out DIR] [--size 128] [--steps 200] [--subdivisions 4]
                                        [--quick] [--runtime wgpu|slangpy]
     python samples/silhouettes/main.py --web DIR
 
-Writes into DIR: the sphere, an early shape, the last one, Spot and what is fitted to in
-overview.png, the fit beside Spot as an animation in fit.webp, loss.svg, and the mesh in shape.ply.
-With --quick does so in seconds, and coarsely. With --web writes a page that fits in a browser,
-without Python.
+The sample writes to DIR: overview.png with the sphere, an early shape, the last one, Spot and the
+targets; fit.webp, an animation of the fit beside Spot; loss.svg; and the mesh in shape.ply. With
+--quick, a coarse fit takes seconds. With --web, it writes a page that fits in a browser without
+Python.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from shaderad import float3, float4, float4x4, int3, render
 HERE = Path(__file__).parent
 SPOT = HERE.parent / "mesh_interpolation" / "spot.ply"
 VIEWS, LIFTS = 8, (-0.2, 0.55)
-"""Cameras around the model, by turns below and above the horizon, in radians."""
+"""Cameras around the model, alternately below and above the horizon, in radians."""
 TURN, LIFT = 0.35, 0.25
-"""From where the results are shown: no camera of the fit is there."""
+"""The camera of the results, which is none of the fit."""
 DISTANCE, FOV = 4.0, 0.56
 RADIUS = 0.6
-"""Of the sphere, in units of the model, which is 1.7 high."""
+"""The radius of the sphere in units of the model, which is 1.7 high."""
 EARLY, TOLD = 30, 20
-"""Steps until an early shape is shown, and from one line of the output to the next."""
+"""Steps before the early shape, and from one line of the output to the next."""
 SHOWN, FRAMES, SWAY = 256, 48, 1.2
-"""Pixels along an edge, pictures of the animation, and how far its camera turns meanwhile."""
+"""Pixels along an edge, frames of the animation, and the turn of its camera."""
 QUICK = {"size": 64, "steps": 120, "subdivisions": 3}
 
 
@@ -53,7 +53,7 @@ class Fitted(NamedTuple):
     """The vertices before each step and after the last."""
     errors: list[float]
     seconds: list[float]
-    """Of each step; the first one compiles it."""
+    """The duration of each step; the first one includes the compilation."""
 
 
 def spot() -> Mesh:
@@ -64,7 +64,7 @@ def spot() -> Mesh:
 
 
 def sphere(subdivisions: int) -> Mesh:
-    """An icosahedron whose triangles became four each, so many times."""
+    """An icosahedron with `subdivisions` subdivisions of each triangle into four."""
     ball = trimesh.creation.icosphere(subdivisions, radius=RADIUS)
     return Mesh(sad.array(ball.vertices, dtype=float3), sad.array(ball.faces, dtype=int3))
 
@@ -80,25 +80,25 @@ def cameras(places: Any) -> sad.Array:
 
 
 def around(turned: float = 0.0) -> sad.Array:
-    """The cameras of the fit, or others that are turned from them."""
+    """The cameras of the fit, turned by an angle."""
     turns = np.arange(VIEWS) * 2 * np.pi / VIEWS + turned
     return cameras([(turn, LIFTS[k % 2]) for k, turn in enumerate(turns)])
 
 
 def blank(views: int, size: int) -> sad.Array:
-    """What pictures of so many views are like."""
+    """An array with the shape of pictures of `views` views."""
     return sad.zeros((views, size, size), float4)
 
 
 def start(subdivisions: int, size: int) -> tuple[Mesh, dict[str, sad.Array]]:
-    """The sphere, and what the fit looks at."""
+    """The sphere, and the targets of the fit."""
     model, views = spot(), around()
     targets = shape.seen(model.triangles, views, blank(VIEWS, size), model.positions)
     return sphere(subdivisions), {"cameras": views, "targets": targets}
 
 
 def fit(mesh: Mesh, views: dict[str, sad.Array], steps: int) -> Fitted:
-    """Moves the vertices of a mesh until it looks as the targets do."""
+    """Moves the vertices of a mesh until it looks like the targets."""
     found = Fitted([mesh.positions], [], [])
     state = shape.ADAM.init(mesh.positions)
     carry = (mesh.positions, state, shape.STIFFNESS, shape.RATE)
@@ -115,7 +115,7 @@ def fit(mesh: Mesh, views: dict[str, sad.Array], steps: int) -> Fitted:
 
 
 def psnr_elsewhere(mesh: Mesh, size: int) -> float:
-    """How well a mesh looks like Spot between the cameras of the fit, in dB."""
+    """The PSNR of a mesh in views between the cameras of the fit, in dB."""
     between, like = around(np.pi / VIEWS), blank(VIEWS, size)
     found, wanted = (
         shape.seen(one.triangles, between, like, one.positions).numpy() for one in (mesh, spot())
@@ -124,14 +124,14 @@ def psnr_elsewhere(mesh: Mesh, size: int) -> float:
 
 
 def tell(mesh: Mesh, found: Fitted, size: int) -> None:
-    """Prints how good the shape is, and what a step took."""
+    """Prints the quality of the shape, and the time of a step."""
     milliseconds = 1e3 * statistics.median(found.seconds[1:] or found.seconds)
     print(f"{psnr_elsewhere(mesh, size):.1f} dB in views between those of the fit")
-    print(f"{milliseconds:.0f} ms a step of {VIEWS} views, {found.seconds[0]:.1f} s the first")
+    print(f"{milliseconds:.0f} ms per step of {VIEWS} views, {found.seconds[0]:.1f} s the first")
 
 
 def shown(mesh: Mesh, turn: float = TURN) -> Any:
-    """The mesh on paper, from where no camera of the fit is; pixels as displays want them."""
+    """The mesh on paper, from another camera than those of the fit, encoded for displays."""
     from pictures import displayed
 
     view = cameras([(turn, LIFT)])
@@ -139,7 +139,7 @@ def shown(mesh: Mesh, turn: float = TURN) -> Any:
 
 
 def looked_at(targets: sad.Array) -> Any:
-    """Views above masks, in the width of four pictures."""
+    """The views above their masks, as wide as four pictures."""
     from pictures import displayed
 
     edge = 4 * SHOWN // VIEWS
@@ -172,7 +172,7 @@ def write(out: Path, mesh: Mesh, found: Fitted, targets: sad.Array) -> None:
 
 
 def write_web(given: argparse.Namespace) -> None:
-    """Writes the page that does in a browser what `fit` does here."""
+    """Writes the page that runs the fit in a browser."""
     from live import Page, write_page
 
     page = Page(
@@ -206,7 +206,7 @@ def main(arguments: list[str] | None = None) -> None:
         vars(given).update(QUICK)
     if given.size < 8 or given.size % 8 or given.steps < 1:
         parser.error("--size is a multiple of 8, --steps at least 1")
-    # The page, the chart and the film are those of other samples, too.
+    # The page, the chart and the film belong to other samples.
     sys.path += [str(HERE.parent / name) for name in ("live", "mesh_interpolation")]
     try:
         with sad.open_device(given.runtime):
@@ -216,7 +216,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def run(given: argparse.Namespace) -> None:
-    """Fits and writes what was seen."""
+    """Fits and writes the results."""
     mesh, views = start(given.subdivisions, given.size)
     given.out.mkdir(parents=True, exist_ok=True)
     found = fit(mesh, views, given.steps)

@@ -1,12 +1,12 @@
 """A mesh and cameras -> shaded views and masks of it, and a step of the fit of its vertices.
 
-The gradient of single vertices is noise, which folds a mesh; what the fit descends along is smooth
-over the mesh, in large parts at first and in ever smaller ones.
+The gradient of single vertices is noisy, which would fold a mesh. The fit therefore descends along
+a smoothed gradient, which moves large parts first and then ever smaller ones.
 
 Source: Nicolet, Jacobson, Jakob, "Large steps in inverse rendering of geometry" (2021).
 """
 
-# Names of sizes stand in quotes.
+# Names of sizes are strings.
 # ruff: noqa: UP037, F821
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ import shaderad as sad
 from shaderad import float3, float4, float4x4, int3, render
 
 STIFFNESS, SOFTENED = 50.0, 0.98
-"""How far moves are smoothed, about its root in edges, and the share that is left a step later."""
+"""The smoothing of moves, which reaches its square root in edges, and its factor per step."""
 RATE, SLOWED = 0.03, 0.988
-"""How far a vertex moves in a step at first, and the share that is left a step later."""
+"""The length of a vertex's first move, and its factor per step."""
 ADAM = sad.optim.Adam(RATE, beta2=0.99)
 BENDING = 20.0
-"""What the mean square of the Laplacian costs, in units of that of a picture."""
+"""The weight of the mean square of the Laplacian, relative to that of a picture."""
 SWEEPS = 24
-"""Enough to reach as many vertices far; what they smooth need not be exact."""
+"""The number of sweeps, which is also their reach in vertices; smoothing need not be exact."""
 PAPER = (0.93, 0.92, 0.89)
 
 
 class State(TypedDict):
-    """What `ADAM` leaves to the next step."""
+    """The state of `ADAM` between steps."""
 
     mean: sad.Array[float3, "vertices"]
     square: sad.Array[float3, "vertices"]
@@ -39,7 +39,7 @@ class State(TypedDict):
 
 @sad.function
 def lamp(normal: float3, direction: float3, color: float3) -> float3:
-    """The light of a large lamp: it reaches all that is not turned away wholly."""
+    """The light of a large lamp, which reaches all surfaces except those that face away."""
     return color * (0.5 + 0.5 * sad.dot(normal, sad.normalize(direction))) ** 2
 
 
@@ -68,7 +68,7 @@ def on_paper(pixel: float4) -> float3:
 
 
 def pictures(positions: Any, triangles: Any, cameras: Any, like: Any, adjacency: Any = None) -> Any:
-    """What the cameras see, in the shape of `like`."""
+    """The pictures of the cameras, in the shape of `like`."""
     clip = render.transform(cameras, positions)
     fragments = render.rasterize(clip, triangles, like.shape[1:])
     normals = render.normals(positions, triangles)
@@ -78,7 +78,7 @@ def pictures(positions: Any, triangles: Any, cameras: Any, like: Any, adjacency:
 
 
 def smoothed(rough: Any, triangles: Any, stiffness: Any) -> Any:
-    """``(1 - stiffness L) ** -1`` of `rough`, roughly, by Jacobi's sweeps; L is the Laplacian."""
+    """About ``(1 - stiffness L) ** -1`` of `rough`, by Jacobi sweeps; L is the Laplacian."""
 
     def sweep(_: Any, smooth: Any) -> Any:
         near = smooth + render.laplacian(smooth, triangles)
@@ -98,10 +98,10 @@ def step(
     stiffness: float,
     rate: float,
 ) -> Any:
-    """The error of `positions`, and all that changes, one step further.
+    """The error of `positions`, and the new values of all inputs that change.
 
-    The error is the mean square of a pixel, shaded and as a mask; how much the mesh bends is
-    descended as well.
+    The error is the mean square of a pixel, both shaded and as a mask; the descent also reduces the
+    bending of the mesh.
     """
 
     def cost(positions: Any) -> Any:
@@ -136,11 +136,11 @@ def film(
     targets: sad.Array[float4, "views", "size", "size"],
     positions: sad.Array[float3, "vertices"],
 ) -> sad.Array[float3]:
-    """The same on paper, for people."""
+    """The shaded views on paper, for display."""
     return sad.map(on_paper, pictures(positions, triangles, cameras, targets))
 
 
 @sad.graph
 def wanted(targets: sad.Array[float4, "views", "size", "size"]) -> sad.Array[float3]:
-    """What is fitted, on paper."""
+    """The targets on paper, for display."""
     return sad.map(on_paper, targets)

@@ -1,14 +1,14 @@
 """A fluid on a periodic grid, with smoke in it, and a step of the fit of its first velocities.
 
-Each time step moves velocities and smoke along the velocities, then takes away what would compress
-the fluid: the gradient of a pressure, found by Jacobi sweeps. The loops are small enough for one
-workgroup each, so that a step of the fit is a handful of dispatches. `shaderad build` takes this
-file; the web page runs what it makes of it.
+Each time step moves velocities and smoke along the velocities. It then subtracts the gradient of a
+pressure, computed by Jacobi sweeps, so that the fluid is not compressed. Each loop fits into one
+workgroup, so a step of the fit takes a handful of dispatches. `shaderad build` compiles this file
+for the web page.
 
 Stam, "Stable fluids", 1999; Treuille et al., "Keyframe control of smoke simulations", 2003.
 """
 
-# Names of sizes stand in quotes.
+# Names of sizes are strings.
 # ruff: noqa: UP037, F821
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from shaderad import float2, float3
 
 TIME_STEPS, SWEEPS = 100, 10
 SMOOTHING = 2.0
-"""Cells over which the velocities that are fitted are smeared: smoke shows no single cell."""
+"""Cells over which the fitted velocities are smoothed, because smoke does not show single cells."""
 ADAM = sad.optim.Adam(0.02, beta2=0.99)
 PAPER, INK = (0.93, 0.92, 0.89), (0.07, 0.1, 0.17)
 
 
 class State(TypedDict):
-    """What `ADAM` leaves to the next step."""
+    """The state of `ADAM` between steps."""
 
     mean: sad.Array[float2, "n", "n"]
     square: sad.Array[float2, "n", "n"]
@@ -36,7 +36,7 @@ class State(TypedDict):
 
 @sad.struct
 class Corners:
-    """The four cells around a place, and the shares of those to the right and below."""
+    """The four cells around a point, and the weights of those to the right and below."""
 
     left: int
     right: int
@@ -61,7 +61,7 @@ def advect(
     new_velocity: sad.Out[float2, 2],
     new_smoke: sad.Out[float, 2],
 ):
-    """What comes to a cell in a time step: what is where it was before, bilinear."""
+    """Moves velocity and smoke by a time step: each cell reads its source, bilinearly."""
     c = around(float2(x, y) - velocity[y, x], smoke.shape[0])
     new_velocity[y, x] = sad.lerp(
         sad.lerp(velocity[c.top, c.left], velocity[c.top, c.right], c.share.x),
@@ -112,20 +112,20 @@ def relieve(
 
 
 def incompressible(velocity: Any) -> Any:
-    """`velocity` without what would compress the fluid."""
+    """`velocity` without the part that would compress the fluid."""
     excess = divergence(velocity)
     pressure = sad.fori_loop(SWEEPS, lambda _, p: sweep(p, excess), sad.zeros(excess.shape))
     return relieve(velocity, pressure)
 
 
 def moved(velocity: Any, smoke: Any) -> tuple[Any, Any]:
-    """Velocity and smoke, a time step later."""
+    """Velocity and smoke after one time step."""
     velocity, smoke = advect(velocity, smoke)
     return incompressible(velocity), smoke
 
 
 def smeared(velocity: Any) -> Any:
-    """Each cell a mean over its neighbourhood, by a bell of the width `SMOOTHING`."""
+    """`velocity` convolved with a bell curve of the width `SMOOTHING`."""
     reach = int(3 * SMOOTHING)
     bell = sad.exp(-0.5 * (sad.arange(-reach, reach + 1) / SMOOTHING) ** 2)
     weights = bell[:, None] * bell / sad.sum(bell) ** 2
@@ -135,7 +135,7 @@ def smeared(velocity: Any) -> Any:
 
 
 def error(velocity: Any, start: Any, goal: Any) -> Any:
-    """The mean squared difference of `goal` to the smoke after all time steps."""
+    """The mean squared difference between `goal` and the smoke after all time steps."""
     carry = incompressible(smeared(velocity)), start
     _, smoke = sad.fori_loop(TIME_STEPS, lambda _, carry: moved(*carry), carry)
     return sad.mean((smoke - goal) ** 2)
@@ -148,7 +148,7 @@ def step(
     velocity: sad.Array[float2, "n", "n"],
     state: State,
 ) -> Any:
-    """The error of the first velocities, and those and the state one step of the fit further."""
+    """The error of the first velocities, and the velocities and state after one step of the fit."""
     value, gradient = sad.value_and_grad(error)(velocity, start, goal)
     return value, *ADAM.step(velocity, gradient, state)
 
@@ -170,10 +170,10 @@ def film(
 
 @sad.graph
 def wanted(goal: sad.Array[float, "n", "n"]) -> sad.Array[float3]:
-    """A picture of what is fitted to."""
+    """A picture of the target."""
     return drawn(goal)
 
 
 def drawn(smoke: Any) -> Any:
-    """Ink on paper, as much as there is smoke."""
+    """The smoke as ink on paper."""
     return float3(*(paper + (ink - paper) * smoke for paper, ink in zip(PAPER, INK, strict=True)))

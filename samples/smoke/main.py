@@ -1,11 +1,11 @@
-"""A ring of smoke becomes a sign: the first velocities of a fluid, fitted through 100 time steps.
+"""A ring of smoke becomes a sign: fits the first velocities of a fluid through 100 time steps.
 
     python samples/smoke/main.py [--out DIR] [--steps 60] [--size 64] [--runtime wgpu|slangpy]
     python samples/smoke/main.py --web DIR
 
-Writes into DIR: the smoke from the first time step to the last in smoke.webp, six moments of it and
-what it is fitted to in a row in overview.png, and loss.svg. With --quick does so in seconds, and
-coarsely. With --web writes a page that fits the fluid in a browser, without Python.
+The sample writes to DIR: smoke.webp with all time steps of the smoke; overview.png, a row of six
+time steps and the target; and loss.svg. With --quick, a coarse fit takes seconds. With --web, it
+writes a page that fits the fluid in a browser without Python.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ import shaderad as sad
 
 HERE = Path(__file__).parent
 REACH, STROKE, HOLE = 0.2, 0.11, 0.095
-"""In edges of the picture: from the middle to the sign's sides, their width; the ring's hole."""
+"""In edges of the picture: the distance from the middle to the sign's sides, their width, and the
+radius of the ring's hole."""
 OVERSAMPLED = 4
 """Points along an edge of a cell."""
 SHOWN = 256
@@ -51,14 +52,14 @@ def sign(x: Any, y: Any) -> Any:
 
 
 def ring(x: Any, y: Any) -> Any:
-    """True in a ring of the area of the sign: a fluid keeps it."""
+    """True in a ring with the area of the sign, because a fluid preserves area."""
     area = np.sqrt(27) * (REACH**2 - (REACH - STROKE) ** 2)
     radius = np.hypot(x, y)
     return (radius > HOLE) & (radius < np.sqrt(HOLE**2 + area / np.pi))
 
 
 def fit(start: Any, goal: Any, steps: int) -> tuple[Any, list[float]]:
-    """The first velocities that were found, and the error of each step."""
+    """The fitted first velocities, and the error of each step."""
     start, goal = sad.array(start), sad.array(goal)
     velocity = sad.array(np.zeros((*start.shape, 2)), dtype=sad.float2)
     state, errors = fluid.ADAM.init(velocity), []
@@ -71,13 +72,13 @@ def fit(start: Any, goal: Any, steps: int) -> tuple[Any, list[float]]:
 
 
 def shown(picture: Any) -> Any:
-    """A picture of 8 bits a channel, of `SHOWN` pixels along an edge."""
+    """A picture with 8 bits per channel and `SHOWN` pixels along an edge."""
     small = Image.fromarray(np.rint(255 * np.clip(picture, 0, 1)).astype(np.uint8))
     return np.asarray(small.resize((SHOWN, SHOWN), Image.Resampling.BICUBIC))
 
 
 def write(out: Path, film: list[Any], wanted: Any, errors: list[float]) -> None:
-    """Writes the film, moments of it, and the curve of the errors."""
+    """Writes the film, some of its frames, and the curve of the errors."""
     from chart import svg
     from pictures import webp
 
@@ -88,7 +89,7 @@ def write(out: Path, film: list[Any], wanted: Any, errors: list[float]) -> None:
 
 
 def write_web(out: Path, start: Any, goal: Any, steps: int) -> None:
-    """Writes the page that does in a browser what `fit` does here."""
+    """Writes the page that runs the fit in a browser."""
     from live import Page, write_page
 
     page = Page(
@@ -117,7 +118,7 @@ def main(arguments: list[str] | None = None) -> None:
         vars(given).update(QUICK)
     if given.size < 8 or given.size % 8 or given.steps < 1:
         parser.error("--size is a multiple of 8, --steps at least 1")
-    # The page, the chart and the film are made as those of other samples.
+    # The page, the chart and the film belong to other samples.
     sys.path += [str(HERE.parent / name) for name in ("live", "mesh_interpolation")]
     try:
         run(given, blot(given.size, ring), blot(given.size, sign))
@@ -126,7 +127,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def run(given: argparse.Namespace, start: Any, goal: Any) -> None:
-    """Fits and writes what was seen, or writes the page."""
+    """Fits and writes the results, or writes the page."""
     if given.web:
         write_web(given.web, start, goal, given.steps)
         return

@@ -2,8 +2,9 @@
 
     python samples/splats/main.py [--out FILE] [--steps 150] [--runtime wgpu|slangpy]
 
-A splat is a blob with a place, a shape and a colour; a pixel adds up all of them. The gradient of
-its error goes back to every splat that it read. Writes the start, the fit and the target in a row.
+A splat is a blob with a position, a shape and a colour; a pixel adds up all of them. The gradient
+of its error goes back to every splat that it read. The sample writes the start, the fit and the
+target in a row.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ SHOWN = 256
 class Splat:
     place: float2
     axes: float3
-    """What takes the blob to a round one of size 1, a lower triangle: xx, yx, yy."""
+    """The lower triangular matrix that maps the blob to a round one of size 1: xx, yx, yy."""
     color: float3
 
     def at(self, p: float2) -> float3:
@@ -79,7 +80,7 @@ def fit(target: Any, count: int, steps: int) -> tuple[list[float], Any, Any]:
 
 
 def rendered(splats: Any, size: int) -> Any:
-    """Splats have no pixels: they can be shown larger than what they were fitted to."""
+    """Splats at any size, because they have no pixels and can be larger than their target."""
     return render(splats, size, dim=(size, size)).numpy()
 
 

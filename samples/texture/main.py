@@ -1,13 +1,13 @@
-"""The texture of a planet, recovered from views of it: by lookups with mips, and by those without.
+"""The texture of a planet, recovered from views of it by lookups with and without mips.
 
     python samples/texture/main.py [--out DIR] [--size 96] [--steps 150] [--runtime wgpu|slangpy]
     python samples/texture/main.py --web DIR
 
-Each step draws cameras at random, near and far, and compares antialiased pictures of the planet
-with those by the texels found so far. The PSNR that is printed is that of the texels. Writes into
-DIR: photo.png, a view as the fits see it; without_mips.png, with_mips.png and target.png, close-ups
-of the texels; all of them in a row in overview.png; and loss.svg. With --web writes a page that
-fits the texture in a browser, without Python.
+Each step draws random cameras, near and far, and compares antialiased pictures of the planet with
+those by the current texels. The printed PSNR is that of the texels. The sample writes to DIR:
+photo.png, a view as the fits see it; without_mips.png, with_mips.png and target.png, close-ups of
+the texels; overview.png with all of them in a row; and loss.svg. With --web, it writes a page that
+fits the texture in a browser without Python.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ HERE = Path(__file__).parent
 OVERSAMPLED = 3
 """Points along an edge of a texel."""
 OCTAVES, WAVES, ROUGHNESS = 7, 24, 0.74
-"""Of the height: sums of waves, each of half the length of the one before and so much as high."""
+"""For the height: octaves, waves per octave, and the height of an octave relative to the one
+before, which has twice its wavelength."""
 SHADES = [
     (-1.5, (13, 38, 102)), (0.0, (26, 115, 153)), (0.01, (217, 199, 128)), (0.1, (196, 178, 108)),
     (0.25, (51, 128, 38)), (0.8, (38, 89, 30)), (1.1, (89, 64, 38)), (1.6, (110, 92, 76)),
@@ -35,15 +36,15 @@ SHADES = [
 ]  # fmt: skip
 """Colours by height: sea, beach, forest, rock, snow."""
 STEP_BACK = 1.5
-"""From close-ups to photo.png: by so much the distance grows."""
+"""The distance of the camera of photo.png, relative to that of close-ups."""
 FACETS = 16
-"""Squares along an edge of a face, of two triangles each."""
+"""Squares along an edge of a face; each has two triangles."""
 TOLD = 25
 """Steps from one line of the output to the next."""
 
 
 def cube(a: Any, b: Any, one: Any) -> Any:
-    """Points on the faces of a cube, by coordinates on one: right and down from its middle."""
+    """Points on the faces of a cube, from coordinates on a face: right and down from its middle."""
     faces = [(one, -b, -a), (-one, -b, a), (a, one, b), (a, -one, -b), (a, -b, one), (-a, -b, -one)]
     return np.array(faces).transpose(0, 2, 3, 1)
 
@@ -71,17 +72,17 @@ def texels(size: int) -> Any:
 
 
 def sphere() -> tuple[Any, Any]:
-    """Positions and triangles of a sphere of radius 1: a cube, blown up."""
+    """Positions and triangles of a sphere of radius 1, which is an inflated cube."""
     edge = np.arange(-FACETS, FACETS + 1, 2)
     b, a = np.meshgrid(edge, edge, indexing="ij")
     corners = cube(a, b, np.full_like(a, FACETS))
-    # Whole numbers, so that faces share the vertices of their edges.
+    # Whole numbers, so that faces share the vertices on their edges.
     points, vertex = np.unique(corners.reshape(-1, 3), axis=0, return_inverse=True)
     vertex = vertex.reshape(corners.shape[:-1])
     here, right = vertex[:, :-1, :-1], vertex[:, :-1, 1:]
     below, across = vertex[:, 1:, :-1], vertex[:, 1:, 1:]
     triangles = np.stack([here, below, right, right, below, across], -1).reshape(-1, 3)
-    # Squares of like angles rather than of like edges.
+    # Squares with equal angles rather than equal edges.
     return unit(np.tan(np.pi / 4 * points / FACETS)).astype(np.float32), triangles.astype(np.int32)
 
 
@@ -90,7 +91,7 @@ def unit(points: Any) -> Any:
 
 
 def on_device(goal: Any) -> tuple[Any, Any, Any]:
-    """What no step changes: the planet, and its mesh."""
+    """The constants of all steps: the planet, and its mesh."""
     positions, triangles = sphere()
     return (
         sad.array(goal, dtype=sad.float3),
@@ -100,7 +101,7 @@ def on_device(goal: Any) -> tuple[Any, Any, Any]:
 
 
 def fit(scene: tuple[Any, Any, Any], steps: int) -> tuple[dict[str, Any], list[float]]:
-    """The texels that both ways found, and the error of those with mips before each step."""
+    """The fitted texels with and without mips, and the error with mips before each step."""
     goal = scene[0]
     fits = {name: sad.full(goal.shape, sad.float3(0.5)) for name in ("mips", "plain")}
     carry, history = (fits, planet.ADAM.init(fits), sad.random.key(0), planet.RATE), []
@@ -139,12 +140,12 @@ def write(out: Path, scene: tuple[Any, Any, Any], fits: Any, history: list[float
 
 
 def picture(pixels: Any) -> Image.Image:
-    """8 bits a channel."""
+    """A picture with 8 bits per channel."""
     return Image.fromarray(np.rint(255 * np.clip(pixels, 0, 1)).astype(np.uint8))
 
 
 def write_web(out: Path, goal: Any, steps: int) -> None:
-    """Writes the page that does in a browser what `fit` does here."""
+    """Writes the page that runs the fit in a browser."""
     from live import Page, write_page
 
     page = Page(
@@ -173,7 +174,7 @@ def main(arguments: list[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     if given.size < 8 or given.size % 8 or given.steps < 1:
         parser.error("--size is a multiple of 8, --steps at least 1")
-    # The page and the chart are those of other samples, too.
+    # The page and the chart belong to other samples.
     sys.path += [str(HERE.parent / name) for name in ("live", "mesh_interpolation")]
     try:
         goal = texels(given.size)

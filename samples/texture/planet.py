@@ -1,14 +1,13 @@
 """A planet seen by random cameras, and a step of two fits of its texture: with mips and without.
 
-The texture is a cube, and what is interpolated over the mesh is the direction from the middle, so
-that there is neither a seam nor a pole. `shaderad build` takes this file; the web page runs what it
-makes of it.
+The texture is a cube, and the mesh interpolates the direction from the middle, so that there is
+neither a seam nor a pole. `shaderad build` compiles this file for the web page.
 
-Laine et al., "Modular primitives for high-performance differentiable rendering", 2020, whose
-experiment with the Earth this is, with a planet of our own.
+This repeats the experiment with the Earth in Laine et al., "Modular primitives for high-performance
+differentiable rendering", 2020, with a planet of our own.
 """
 
-# Names of sizes stand in quotes.
+# Names of sizes are strings.
 # ruff: noqa: UP037, F821
 
 from __future__ import annotations
@@ -19,27 +18,27 @@ import shaderad as sad
 from shaderad import float3, float4x4, int3, render, uint2
 
 VIEWS, PIXELS = 4, 96
-"""Pictures that a step looks at, and pixels along an edge of each."""
+"""Pictures per step, and pixels along an edge of each."""
 OVERSAMPLED = 4
-"""Pixels along an edge of each of theirs, of which what is fitted to is the mean."""
+"""Samples along an edge of each pixel of the targets, which are means over them."""
 FIELD_OF_VIEW, NEAREST, FARTHEST = 0.7, 2.0, 5.0
-"""In radians; from the middle of the planet, in radii."""
+"""An angle in radians, and distances from the middle of the planet in radii."""
 SHOWN_FROM, ENLARGED = (-1.6, -0.9, 1.4), 3
-"""Where close-ups are seen from; their pixels along an edge for each texel along that of a face."""
+"""The camera of close-ups, and their pixels per texel along an edge of a face."""
 RATE, DECAY = 0.04, 0.985
-"""Learning rate of the first step, and what each next one keeps of it."""
+"""The learning rate of the first step, and its factor per step."""
 ADAM = sad.optim.Adam(RATE, beta2=0.99)
 
 
 class Fits(TypedDict):
-    """Texels as lookups with mips find them, and as lookups without do."""
+    """The texels that are fitted by lookups with mips, and by lookups without."""
 
     mips: sad.Array[float3, 6, "n", "n"]
     plain: sad.Array[float3, 6, "n", "n"]
 
 
 class State(TypedDict):
-    """What `ADAM` leaves to the next step."""
+    """The state of `ADAM` between steps."""
 
     mean: Fits
     square: Fits
@@ -62,7 +61,7 @@ def anywhere(key: Any) -> Any:
 
 
 class View:
-    """What each pixel of square pictures shows of the planet, whatever its colours."""
+    """The part of the planet at each pixel of square pictures, without its colours."""
 
     def __init__(self, camera: Any, positions: Any, triangles: Any, pixels: Any) -> None:
         clip = render.transform(camera, positions)
@@ -83,7 +82,7 @@ class View:
 
 
 def photographed(goal: Any, camera: Any, positions: Any, triangles: Any) -> Any:
-    """Pictures of the planet as it is, antialiased: means over finer ones."""
+    """Antialiased pictures of the true planet, as means over finer ones."""
     view = View(camera, positions, triangles, OVERSAMPLED * PIXELS)
     edges = PIXELS, OVERSAMPLED, PIXELS, OVERSAMPLED
     parts = sad.reshape(view.colored(goal, mips=True), (*camera.shape, *edges))
@@ -105,7 +104,7 @@ def step(
     key: sad.Array[uint2, ()],
     rate: float,
 ) -> Any:
-    """The error of the texels by lookups with mips, and everything that the next step takes."""
+    """The error of the texels by lookups with mips, and the arguments of the next step."""
     keys = sad.random.split(key)
     camera = anywhere(keys[0])
     pictures = photographed(goal, camera, positions, triangles)
@@ -148,7 +147,7 @@ def close_up(texels: Any, positions: Any, triangles: Any) -> Any:
 def with_mips(
     fits: Fits, positions: sad.Array[float3, "v"], triangles: sad.Array[int3, "t"]
 ) -> sad.Array[float3]:
-    """A close-up of the texels that lookups with mips found."""
+    """A close-up of the texels that are fitted with mips."""
     return close_up(fits["mips"], positions, triangles)
 
 
@@ -156,7 +155,7 @@ def with_mips(
 def without_mips(
     fits: Fits, positions: sad.Array[float3, "v"], triangles: sad.Array[int3, "t"]
 ) -> sad.Array[float3]:
-    """A close-up of those that lookups without found."""
+    """A close-up of the texels that are fitted without mips."""
     return close_up(fits["plain"], positions, triangles)
 
 
@@ -166,5 +165,5 @@ def wanted(
     positions: sad.Array[float3, "v"],
     triangles: sad.Array[int3, "t"],
 ) -> sad.Array[float3]:
-    """A close-up of what is fitted to."""
+    """A close-up of the true texels."""
     return close_up(goal, positions, triangles)

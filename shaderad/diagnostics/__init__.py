@@ -1,8 +1,8 @@
-"""Every message a user can see.
+"""Every message that a user can see.
 
 A raise site names a code and passes values: ``raise error("SR0210", span, found="a list")``.
-Each text is a row in the file of its group; no other code writes prose for users. Texts are lower
-case, without full stop.
+Each message is a row in the file of its group, and no other code writes prose for users. Texts are
+in lower case, without a full stop.
 """
 
 # ruff: noqa: F403, F405
@@ -37,7 +37,7 @@ MESSAGES: dict[str, Message] = {
 
 
 def error(code: str, span: Span | None = None, **values: object) -> Error:
-    """The error of row `code` with `values` filled in, to be raised by the caller."""
+    """The error of row `code` with `values` filled in, for the caller to raise."""
     row = MESSAGES[code]
     texts = (row.message, row.label, row.note, row.help)
     message, label, note, help_ = (sentence(text, values) for text in texts)
@@ -46,7 +46,7 @@ def error(code: str, span: Span | None = None, **values: object) -> Error:
 
 @contextmanager
 def nesting(name: str, span: Span | None) -> Generator[None, None, None]:
-    """Converts `RecursionError` to SR0106: the source of kernel `name` nests too deep."""
+    """Converts `RecursionError` to SR0106, because the source of kernel `name` nests too deep."""
     try:
         yield
     except RecursionError:

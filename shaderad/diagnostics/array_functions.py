@@ -11,12 +11,12 @@ _shape = partial(Message, ShapeError)
 
 MESSAGES: dict[str, Message] = {
     "SR0801": _shape(
-        "`{name}` is a whole number from 0 to below 2**{bits}, and is `{found}`",
-        help="give it an int in this range, or an array of ints",
+        "`{name}` must be a whole number from 0 to below 2**{bits}, not `{found}`",
+        help="pass an int in this range, or an array of ints",
     ),
     "SR0802": _shape(
-        "a draw takes one key, and got keys of shape {shape}",
-        help="select one, `keys[0]`; `sad.map(draw, keys)` draws by each",
+        "a draw takes one key, but got keys of shape {shape}",
+        help="select one, such as `keys[0]`, or draw with each key by `sad.map(draw, keys)`",
     ),
     "SR0803": _shape(
         "`conv` of shapes {left} and {right}: {why}",
@@ -25,9 +25,8 @@ MESSAGES: dict[str, Message] = {
         help="reshape them, or move axes with `sad.transpose`",
     ),
     "SR0804": _shape(
-        "`{name}` of `conv` is {wanted}, and is `{found}`",
-        help="write numbers of the Python program: the axes of `w` say how many spatial axes "
-        "there are",
+        "`{name}` of `conv` must be {wanted}, not `{found}`",
+        help="pass Python numbers; the axes of `w` determine the number of spatial axes",
     ),
     "SR0805": _shape(
         "`values` of `interpolate` have shape {shape}",
@@ -35,7 +34,7 @@ MESSAGES: dict[str, Message] = {
         "views; `sad.array(values, dtype=float3)` makes vectors of rows",
     ),
     "SR0806": _shape(
-        "`size` of `rasterize` is (height, width), at most {limit} each, and is `{found}`",
+        "`size` of `rasterize` must be (height, width), at most {limit} each, not `{found}`",
         help="write a tuple of two whole numbers or sizes, in pixels",
     ),
     "SR0807": _shape(
@@ -43,11 +42,11 @@ MESSAGES: dict[str, Message] = {
         help="give `float4` of shape [vertices], or [views, vertices] for several pictures",
     ),
     "SR0808": _shape(
-        "`color` of `antialias` has shape {shape}, and the fragments {of}",
-        help="give a picture of the shape of the fragments, or with one axis more, of channels",
+        "`color` of `antialias` has shape {shape}, but the fragments have shape {of}",
+        help="give a picture with the shape of the fragments, or with one more axis for channels",
     ),
     "SR0809": _shape(
-        "`{name}` of `texture` is one of {known}, and is `{found}`",
+        "`{name}` of `texture` must be one of {known}, not `{found}`",
         help="write one of these words",
     ),
     "SR0810": _shape(
@@ -55,7 +54,7 @@ MESSAGES: dict[str, Message] = {
         help="the last axis holds one to four channels",
     ),
     "SR0811": _shape(
-        "a texture of shape {shape} with texels of `{element}` is looked up by `{place}`",
+        "a texture of shape {shape} with texels of `{element}` cannot be looked up by `{place}`",
         note="texels are floats or float vectors: of shape [width] for `float` coordinates, "
         "[height, width] for `float2`, [depth, height, width], or [6, n, n] for a cube, for "
         "`float3`",
@@ -63,24 +62,24 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0812": _shape(
         "`texture` got a level and a footprint",
-        help="give one of them: a footprint leads to a level",
+        help="pass only one of them, because a footprint determines the level",
     ),
     "SR0813": Message(
         Error,
         "`{path}` cannot be read: {reason}",
-        help="give the path of a file that trimesh, or for pictures pillow, reads",
+        help="give the path of a file that trimesh can read, or pillow for pictures",
     ),
     "SR0814": _shape(
         "a texture with {count:level|levels} has no level {level}",
-        help="levels count from 0; `sad.texture(image, mips=True)` makes a chain of them",
+        help="levels count from 0; `sad.texture(image, mips=True)` makes a mip chain",
     ),
     "SR0815": _shape(
-        "`{name}` of a texture or sampler is one of {known}, and is `{found}`",
-        help="write one of these words; the wrap `border` is one of `render.texture` alone, since "
-        "not every device has it",
+        "`{name}` of a texture or sampler must be one of {known}, not `{found}`",
+        help="write one of these words; the wrap mode `border` works only in `render.texture`, "
+        "because some devices lack it",
     ),
     "SR0816": _shape(
-        "an image of shape {shape} makes no texture: {why}",
+        "an image of shape {shape} cannot become a texture: {why}",
         help="give (h, w), (h, w, channels), (d, h, w, channels), or an array of vectors; "
         '`dimension="1d"`, "3d" or "cube" reads the axes of a line, a volume or six faces',
     ),
@@ -90,17 +89,17 @@ MESSAGES: dict[str, Message] = {
         help="convert them: bytes stand for 0 to 1, as in `(255.0 * x).astype(numpy.uint8)`",
     ),
     "SR0818": _shape(
-        "these levels make no texture: {why}",
+        "these levels do not form a texture: {why}",
         help="give one image, or a list of levels, each half as large as the one before along each "
         "axis, rounded down, and at least 1",
     ),
     "SR0820": _shape(
-        "`adjacency` of `antialias` has shape {shape}, and `triangles` {of}",
+        "`adjacency` of `antialias` has shape {shape}, but `triangles` has shape {of}",
         help="give what `render.adjacency(triangles)` returns, or leave it out",
     ),
     "SR0821": _shape(
         "a texture of shape {shape} has more than {limit} texels along an axis",
-        help="float32 coordinates tell no more apart: look up parts of it, or read it by index",
+        help="float32 coordinates cannot resolve more; look up parts of it, or read it by index",
     ),
     "SR0831": _shape(
         "`sad.{name}` of an array and the int `{axis}` can mean an axis or an operand",

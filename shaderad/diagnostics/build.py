@@ -31,7 +31,7 @@ MESSAGES: dict[str, Message] = {
         help="if this line is valid in a kernel, it is a bug in shaderad: report it",
     ),
     "SR0502": _compile(
-        "the Slang compiler died on `{entry}` for {target}: {cause}",
+        "the Slang compiler crashed on `{entry}` for {target}: {cause}",
         note="this is a bug in shaderad or in Slang, never in your kernel; your process is unharmed"
         "\nthe generated module is kept in {path}\n{stderr}",
         help="report it with that file attached",
@@ -55,7 +55,7 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0506": _compile(
         "the process that compiles could not be started: {reason}",
-        note="the compiler runs in a Python process of its own, since it can crash",
+        note="the compiler runs in its own Python process, because it can crash",
         help="set the environment variable SHADERAD_PYTHON to a Python that can import shaderad",
     ),
     "SR0507": _compile(
@@ -83,7 +83,7 @@ MESSAGES: dict[str, Message] = {
     "SR0702": _language(
         "`{file}` fails when it is imported: {failure}",
         note="a build imports the file, with its folder on the search path",
-        help='put what only a run needs under `if __name__ == "__main__":`',
+        help='put code that only a run needs under `if __name__ == "__main__":`',
     ),
     "SR0703": _language(
         "`{file}` defines no kernel and no graph",
@@ -91,7 +91,7 @@ MESSAGES: dict[str, Message] = {
         help="decorate a function at module level with `@sad.kernel` or `@sad.graph`",
     ),
     "SR0704": _language(
-        "`{name}` is no kernel or graph of `{file}`",
+        "`{name}` is not a kernel or graph of `{file}`",
         label="it has {known}",
         help="name one of them, or none for all",
     ),
@@ -108,7 +108,7 @@ MESSAGES: dict[str, Message] = {
     "SR0707": _language(
         "no constant is called `{name}`",
         note="kernels of this build: {kernels}",
-        help="define what is annotated `sad.Const`; other parameters are bound when it runs",
+        help="define parameters annotated `sad.Const`; others are bound when the kernel runs",
     ),
     "SR0708": _compile(
         "cannot write to the folder `{folder}`: {reason}",
@@ -120,7 +120,7 @@ MESSAGES: dict[str, Message] = {
         help="move it, or build into another folder",
     ),
     "SR0710": _derivative(
-        "`{kernel}` has no backward: {reason}",
+        "`{kernel}` has no backward mode: {reason}",
         help="change the kernel, or leave out `--require-bwd` to build its primal alone",
     ),
     "SR0711": _compile(
@@ -129,12 +129,12 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0712": _compile(
         "{validator} refuses `{entry}` for {target}: {reason}",
-        help="this is a bug in shaderad: report it; `--no-validate` writes the files all the same",
+        help="this is a bug in shaderad: report it; `--no-validate` writes the files anyway",
     ),
     "SR0713": _compile("no target is named", help="name one or several of {targets}"),
     "SR0720": _compile(
         "`{folder}` holds no build: {reason}",
-        note="`manifest.json` says what was built",
+        note="a build is described by its `manifest.json`",
         help="name the folder that `shaderad build -o` wrote",
     ),
     "SR0721": _compile(
@@ -144,7 +144,7 @@ MESSAGES: dict[str, Message] = {
         help="build again with this version",
     ),
     "SR0722": _compile(
-        "`{file}` of the build in `{folder}` is not what was built: {reason}",
+        "`{file}` of the build in `{folder}` is not the file that was built: {reason}",
         help="build again",
     ),
     "SR0723": _language(
@@ -154,19 +154,19 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0724": _device(
         "no target of the build in `{folder}` runs `{kernel}` on {adapter}",
-        note="built for {built}; {runtime} takes {wanted}; {missing}",
+        note="built for {built}; {runtime} accepts {wanted}; {missing}",
         help="build for `wgsl`, which runs everywhere, or open another device",
     ),
     "SR0725": _derivative(
         "`{kernel}` was built without `{mode}`: {reason}",
-        help="call what the build holds, or use `{kernel}` from its Python source",
+        help="call a mode that was built, or use `{kernel}` from its Python source",
     ),
     "SR0726": _shape(
         "`{kernel}` was built with `{name}={wanted}`, not {found}",
         help="leave `{name}` out, or build again",
     ),
     "SR0727": _shape(
-        "the built code of `{kernel}` takes `{name}` to have another shape",
+        "the built code of `{kernel}` assumes another shape for `{name}`",
         note="an Out with as many axes as the launch is built for the shape of the launch",
         help="leave out `shapes`, or use the kernel from its Python source",
     ),
@@ -175,13 +175,13 @@ MESSAGES: dict[str, Message] = {
         help="pass `{name}.item()`",
     ),
     "SR0730": _language(
-        "parameter `{name}` of graph `{graph}` says neither what it holds nor its axes",
+        "parameter `{name}` of graph `{graph}` declares neither its elements nor its axes",
         note="a build traces the graph before there are arguments",
         help='annotate it, as in `{name}: sad.Array[float, "n"]`, with a tuple, named tuple or '
-        "typed dict of such, or give it a default value, which is compiled in",
+        "typed dict of these, or give it a default value, which is compiled in",
     ),
     "SR0731": _language(
-        "`{found}` in `{name}` of graph `{graph}` is no name for a size",
+        "`{found}` in `{name}` of graph `{graph}` is not a valid name for a size",
         note="the manifest of a build computes with names of sizes",
         help='use letters, digits and underscores, as in `"n"`',
     ),
@@ -193,22 +193,24 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0733": _language(
         "`{graph}` of a build is called in a function that is traced",
-        note="its plan is finished: it becomes no part of another, and has no second derivative",
+        note="its plan is finished, so it cannot become part of another one, and has no second "
+        "derivative",
         help="call it outside, or use the graph from its Python source",
     ),
     "SR0734": _language(
-        "graph `{graph}` captures {found}, which a build does not hold",
-        note="a manifest has names and numbers, and no data",
+        "graph `{graph}` captures {found}, which a build cannot contain",
+        note="a manifest contains names and numbers, but no data",
         help="pass it as an argument",
     ),
     "SR0735": _language(
-        "graph `{graph}` gives {found}, which a build does not hold",
+        "graph `{graph}` returns {found}, which a build cannot contain",
         help="return arrays, sizes and numbers, in tuples, lists, dicts or structs",
     ),
     "SR0750": _compile(
-        "`--vet` cannot ask about `{file}`: {adapter} lacks {missing}",
-        note="naga is asked with a device that has all features of the code",
-        help="vet on another machine, or build without `--vet`; `sad.load` then asks where it runs",
+        "`--vet` cannot check `{file}`: {adapter} lacks {missing}",
+        note="naga needs a device that has all features of the code",
+        help="vet on another machine, or build without `--vet`; `sad.load` then vets the code on "
+        "the machine that runs it",
     ),
     "SR0714": _compile(
         "bug in shaderad, stage bundle: `{program}` has a register {register} for `{name}`, which "
@@ -216,18 +218,18 @@ MESSAGES: dict[str, Message] = {
         help="please report it together with the kernel",
     ),
     "SR0715": _compile(
-        "`sad.load` would not take the manifest of this build",
+        "`sad.load` would refuse the manifest of this build",
         note="{reason}",
         help="shorten long names, or build a large file in parts",
     ),
     "SR0740": _compile(
-        "`{word}` is no way to add floats atomically",
+        "`{word}` is not a way to add floats atomically",
         help="write one of {known}, or `TARGET:` and one of them",
     ),
     "SR0741": _compile(
-        "`{word}` is no feature that a build chooses",
-        note="`half` and `double` are used where a kernel holds them",
-        help="write one of {known}, or `no-` and one of them; `TARGET:` before it is for one "
+        "`{word}` is not an optional feature of a build",
+        note="`half` and `double` are on if a kernel uses them",
+        help="write one of {known}, or `no-` and one of them; the prefix `TARGET:` sets it for one "
         "target",
     ),
     "SR0742": _compile(
@@ -239,7 +241,7 @@ MESSAGES: dict[str, Message] = {
         "`{text}`: `{target}` cannot add floats like that",
         note="HLSL and WGSL have no atomic add of floats, and the weak compare-exchange of WGSL "
         "and Metal could lose an add",
-        help="`{target}` takes {possible}; write `TARGET:` before what is for one target, as in "
+        help="`{target}` takes {possible}; the prefix `TARGET:` sets one target, as in "
         "`--atomics spirv:native`",
     ),
     "SR0744": _compile(
@@ -249,16 +251,16 @@ MESSAGES: dict[str, Message] = {
     "SR0758": _compile(
         "the build in `{folder}` contradicts itself: `{kernel}` cannot be run",
         note="{reason}",
-        help="build again; where that does not help, report it with the Python source",
+        help="build again; if that does not help, report it with the Python source",
     ),
     "SR0738": _language(
         "`{file}` defines `{name}` twice",
-        note="the second takes the place of the first, which would be lost",
+        note="the second definition would replace the first one",
         help="give one of them another name",
     ),
     "SR0739": _error(
         "bug in shaderad: {failure}",
-        note="where it happened is written in `{path}`",
+        note="the traceback is in `{path}`",
         help="please report it together with the command",
     ),
     "SR0751": _gradient(
@@ -270,25 +272,26 @@ MESSAGES: dict[str, Message] = {
     "SR0757": _compile(
         "`--vet` got no verdict on `{file}`: {reason}",
         note="nothing was written",
-        help="build again, or without `--vet`; `sad.load` then asks where it runs",
+        help="build again, or without `--vet`; `sad.load` then vets the code on the machine that "
+        "runs it",
     ),
     "SR0752": _derivative(
         "the built `{name}` has no second derivative",
-        note="a build holds first derivatives, and no source for further ones",
+        note="a build has first derivatives, but no source for further ones",
         help="use `{name}` from its Python source",
     ),
     "SR0754": _compile(
         "this `print` is left out: built code prints nothing",
-        note="it is a warning, and the build goes on",
+        note="this is a warning, and the build continues",
         help="remove the line, or print in a host that dispatches from Python",
     ),
     "SR0753": _compile(
-        "the built `{kernel}` cannot be built once more",
-        note="`sad.load` reads compiled code, and no source to compile again",
+        "the built `{kernel}` cannot be built again",
+        note="`sad.load` reads compiled code, but no source that could be compiled again",
         help="build code that calls `{kernel}` from its Python source",
     ),
     "SR0746": _language(
-        "`--wrt {name}` names no input of what is built",
+        "`--wrt {name}` names no input of this build",
         note="inputs that hold floats: {known}",
         help="name a parameter, a field as in `mesh.colors`, or `KERNEL.PARAMETER`",
     ),
@@ -304,7 +307,7 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0745": _compile(
         "`{option} {found}` is out of range for `{target}`",
-        note="a build keeps to the limits of all devices of a target",
+        note="a build respects the limits of all devices of a target",
         help="write a number from {low} to {high}, or leave `{target}` out of `--target`",
     ),
 }

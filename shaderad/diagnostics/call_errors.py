@@ -31,17 +31,17 @@ _OWN_KEYWORDS = {
     "cond_fun": ("cond",),
     "init_val": ("init",),
 }
-"""Keywords of NumPy, JAX and PyTorch, and what parameters of the same meaning are called here."""
+"""Keywords of NumPy, JAX and PyTorch -> our parameters with the same meaning."""
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 def fitting_call(function: Callable[P, R], *args: P.args, **keywords: P.kwargs) -> R:
-    """``function(*args, **keywords)``, whose arguments users wrote.
+    """``function(*args, **keywords)`` with arguments from the user.
 
     Raises:
-        CallError: SR0291 to SR0294 for arguments that it has no parameters for, SR0295 if it is no
-            function.
+        CallError: SR0291 to SR0294 for arguments that do not fit the parameters, SR0295 if it is
+            not a function.
     """
     try:
         return function(*args, **keywords)
@@ -58,10 +58,10 @@ def bound_arguments(
     args: Sequence[Any],
     keywords: Mapping[str, Any],
 ) -> inspect.BoundArguments:
-    """``signature.bind(*args, **keywords)``, of the parameters of `function`.
+    """``signature.bind(*args, **keywords)``, where `signature` is that of `function`.
 
     Raises:
-        CallError: SR0291 to SR0294, where they do not fit.
+        CallError: SR0291 to SR0294, if the arguments do not fit.
     """
     try:
         return signature.bind(*args, **keywords)
@@ -75,18 +75,18 @@ def call_error(
     args: Sequence[Any],
     keywords: Mapping[str, Any],
 ) -> Error | None:
-    """The error in place of `failure`; `None` if the arguments fit the parameters of `function`.
+    """The error that replaces `failure`; `None` if the arguments fit the parameters of `function`.
 
     Returns:
         SR0291 for too many positional arguments, SR0292 for an unknown keyword, SR0293 for a
-        missing argument, SR0294 for an argument that is given twice, SR0295 for what is no
-        function.
+        missing argument, SR0294 for an argument that is given twice, SR0295 if `function`
+        is not callable.
     """
     if isinstance(failure, Error):
         return None
     if not callable(function):
         return error("SR0295", found=repr(function))
-    # The signature is looked at only after a failure, so that a call which fits costs nothing.
+    # The signature is inspected only after a failure, so that valid calls cost nothing.
     try:
         signature = inspect.signature(function)
     except (ValueError, TypeError):  # Functions of extension modules have none.
@@ -98,12 +98,12 @@ def call_error(
     return None
 
 
-def unknown_keyword(name: str, keyword: str, known: Sequence[str], form: str) -> Error:
-    """SR0292: `name`, whose parameters read `form`, has no parameter `keyword`."""
+def unknown_keyword(name: str, keyword: str, parameters: Sequence[str], form: str) -> Error:
+    """The error for `keyword`, which is not a parameter of `name`; `form` shows its parameters."""
     if name in ("scan", "associative_scan") and keyword in ("xs", "length"):
         return error("SR0834", name=name, found=f"with `{keyword}=`")
-    close = [own for own in _OWN_KEYWORDS.get(keyword, ()) if own in known]
-    close = close or difflib.get_close_matches(keyword, known, 1, cutoff=0.6)
+    close = [own for own in _OWN_KEYWORDS.get(keyword, ()) if own in parameters]
+    close = close or difflib.get_close_matches(keyword, parameters, 1, cutoff=0.6)
     help_ = f"did you mean `{close[0]}`?" if close else "leave it out"
     return error("SR0292", name=name, keyword=keyword, form=form, help=help_)
 
@@ -125,22 +125,22 @@ def _explained(
         help_ = f"pass the others by name: `{by_name[0]}=...`" if by_name else "leave out the rest"
         wanted = counted(len(positional), "positional argument")
         return error("SR0291", name=name, wanted=wanted, found=count, form=form, help=help_)
-    known = [p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    names = [p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     if all(p.kind is not p.VAR_KEYWORD for p in parameters):
         for keyword in keywords:
-            if keyword not in known:
-                return unknown_keyword(name, keyword, known, form)
+            if keyword not in names:
+                return unknown_keyword(name, keyword, names, form)
     for twice in positional[:count]:
         if twice in keywords:
             return error("SR0294", name=name, parameter=twice, form=form)
     passed = {*positional[:count], *keywords}
-    needed = [p.name for p in parameters if p.name in known and p.default is p.empty]
+    needed = [p.name for p in parameters if p.name in names and p.default is p.empty]
     missing = ", ".join(f"`{n}`" for n in needed if n not in passed)
     return error("SR0293", name=name, missing=missing, form=form)
 
 
 def _forms(parameters: Sequence[inspect.Parameter]) -> list[str]:
-    """Each parameter as it stands in a signature, without its annotation."""
+    """Each parameter as written in a signature, without its annotation."""
     forms: list[str] = []
     is_by_name = False
     for p in parameters:
@@ -169,7 +169,7 @@ def _owner_and_name(function: FunctionType) -> tuple[str, str]:
 
 
 def _shown_name(function: Callable[..., Any], args: Sequence[Any]) -> str:
-    """The name by which users call `function`: of a constructor that of its class."""
+    """The name by which users call `function`; for a constructor, that of its class."""
     if not isinstance(function, FunctionType):
         return getattr(function, "__name__", type(function).__name__)
     owner, own = _owner_and_name(function)

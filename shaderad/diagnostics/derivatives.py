@@ -12,7 +12,7 @@ _gradient = partial(Message, GradientError)
 MESSAGES: dict[str, Message] = {
     "SR0410": _derivative(
         "`{transform}` of `{function}`, which writes floats to an array",
-        label="derivatives inside a kernel are those of functions of values",
+        label="derivatives inside a kernel need functions of values",
         help="return the value, and write it where the function is called",
     ),
     "SR0411": _derivative(
@@ -32,8 +32,8 @@ MESSAGES: dict[str, Message] = {
         "accumulate into a `sad.Add` array",
     ),
     "SR0415": _derivative(
-        "reverse mode through `{name}` must keep more than {bytes:byte|bytes} a thread",
-        label="one state of each loop takes more",
+        "reverse mode through `{name}` must keep more than {bytes:byte|bytes} per thread",
+        label="even a single state of each loop is larger",
         help="carry less through the loops: smaller local arrays, or fewer of them",
     ),
     "SR0416": _derivative(
@@ -48,7 +48,7 @@ MESSAGES: dict[str, Message] = {
         help="compute with the array itself, return it, or pass it as an argument of its own",
     ),
     "SR0451": _derivative(
-        "a transform inside of another one uses an array that the outer one does not follow",
+        "a transform inside another one uses an array that the outer one does not track",
         note="gradients are not accumulated into existing arrays",
         help="pass the array to the inner function as an argument, and add gradients with `+`",
     ),
@@ -70,32 +70,32 @@ MESSAGES: dict[str, Message] = {
     "SR0455": _derivative(
         "`argnums` names positional arguments by number",
         label="found {found}, of {count:argument|arguments}",
-        help="count from 0, Index and written parameters left out",
+        help="count from 0, and skip Index and written parameters",
     ),
     "SR0456": _derivative(
         "argument {position} holds no float, so it has no gradient",
         help="leave it out of `argnums`",
     ),
     "SR0457": _derivative(
-        "a gradient is taken of exactly one float",
+        "a gradient needs a result of exactly one float",
         label="the result is {found}",
         help="{help}",
     ),
     "SR0458": _derivative(
         "`accumulate` has {found:entry|entries} for {wanted:argument|arguments} given by position",
-        help="pass what an earlier call of the pullback returned",
+        help="pass the result of an earlier call of the pullback",
     ),
     "SR0459": _derivative(
-        "{primals:primal|primals} and {tangents:tangent|tangents}",
-        help="give one tangent a primal; `None` is zero",
+        "{primals:primal|primals}, but {tangents:tangent|tangents}",
+        help="give one tangent for each primal; `None` is zero",
     ),
     "SR0460": _derivative(
-        "a jacobian is taken of one array of floats",
+        "a jacobian needs a result that is one array of floats",
         label="the result is {found}",
         help="return one array, or use `sad.vjp`",
     ),
     "SR0461": _derivative(
-        "`mode` is 'reverse' or 'forward'",
+        "`mode` must be 'reverse' or 'forward'",
         label="found {found}",
         help="'reverse' suits few results, 'forward' few arguments",
     ),
@@ -107,13 +107,13 @@ MESSAGES: dict[str, Message] = {
     "SR0480": _gradient(
         "the function seems to jump here: `{name}` at {element}",
         label="the vjp says {found:.6g}; finite differences say {quotients}",
-        note="differences by steps of several sizes disagree with each other, so they say nothing "
-        "about the gradient",
+        note="finite differences with several step sizes disagree with each other, so they say "
+        "nothing about the gradient",
         help="choose a point beside the jump, or let `jump_share=0.05` skip up to 5 % of the "
         "floats of each argument",
     ),
     "SR0481": _derivative(
-        "with `has_aux=True` a function returns a tuple `(loss, aux)`, and this one returned "
+        "with `has_aux=True` the function must return a tuple `(loss, aux)`, but it returned "
         "{found}",
         help="return both, or leave `has_aux` out",
     ),
@@ -123,7 +123,7 @@ MESSAGES: dict[str, Message] = {
         help="check that the custom backward and forward derivatives are of the same function",
     ),
     "SR0465": _derivative(
-        "`{name}` of gradcheck is a number {wanted}",
+        "`{name}` of gradcheck must be a number {wanted}",
         label="found {found}",
         help="leave it out for the default",
     ),
@@ -137,14 +137,14 @@ MESSAGES: dict[str, Message] = {
         help="check at another point",
     ),
     "SR0468": _derivative(
-        "a jacobian is taken by one array or number of floats",
+        "a jacobian needs arguments that are one array of floats or one number",
         label="argument {position} is {found}",
-        help="take it by one field at a time, or use `sad.vjp`",
+        help="differentiate by one field at a time, or use `sad.vjp`",
     ),
     "SR0469": _derivative(
-        "`accumulate` holds what a gradient cannot be added to",
+        "a gradient cannot be added to this content of `accumulate`",
         label="found {found}, wanted {wanted}",
-        help="pass what an earlier call of this pullback returned",
+        help="pass the result of an earlier call of this pullback",
     ),
     "SR0464": _gradient(
         "a step of {step:.3g} does not change `{name}`",
@@ -154,18 +154,18 @@ MESSAGES: dict[str, Message] = {
     "SR0417": _derivative(
         "`{kernel}_{mode}` needs {count:storage buffer|storage buffers} in one dispatch, "
         "and {host} has {limit}",
-        note="they are {names}; gradients, cotangents and tangents share one each where they can",
+        note="they are {names}; gradients, cotangents and tangents each share one if possible",
         help="put arrays of one length into one array of structs, or split the kernel in two",
     ),
     "SR0425": _derivative(
-        "`{array}` is written again at an index that `sad.unique` promises for one write",
+        "`{array}` is written twice at an index that `sad.unique` promises to be written once",
         label="the same part of the same element as before, so `{kernel}` has no gradient",
         help="write each part of an element once: compute the value in a local first",
     ),
     "SR0429": _derivative(
         "a second derivative through `{function}`, whose derivative is not that of its value",
-        note="`check=False` says so; the derivative of such a derivative is not known",
-        help="take first derivatives, or detach what goes into `{function}`",
+        note="`check=False` says so; the derivative of such a derivative is unknown",
+        help="take first derivatives, or detach the arguments of `{function}`",
     ),
     "SR0471": _derivative(
         'reverse mode through a loop with `checkpoint="none"`',
@@ -173,7 +173,7 @@ MESSAGES: dict[str, Message] = {
         help='write `checkpoint="sqrt"`, or "all" where memory allows; `jvp` needs none',
     ),
     "SR0472": _derivative(
-        "forward mode through `{function}`, whose derivative is by `custom_vjp`",
+        "forward mode through `{function}`, whose derivative is a `custom_vjp`",
         note="a custom pullback does not define tangents",
         help="use `vjp` or `grad`, or leave the function to automatic derivatives",
     ),
@@ -183,34 +183,34 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0474": _derivative(
         "`{name}` has a pullback of its own, and captures an array that may carry derivatives",
-        note="the backward function gives cotangents of the arguments alone",
+        note="the backward function returns only cotangents of the arguments",
         help="pass the array as an argument, or capture `sad.detach(x)`",
     ),
     "SR0475": _derivative(
-        "`{name}` is called inside of itself, or of the functions that `{name}.defvjp` was given",
+        "`{name}` is called inside itself, or inside a function of `{name}.defvjp`",
         note="each call traces all three functions, so this would never end",
         help="call `{name}.function`, which has no custom pullback, or write the body out",
     ),
     "SR0476": _derivative(
-        "`{name}` is a tensor that requires grad, and PyTorch would not see what it is used for",
+        "`{name}` is a tensor that requires grad, but PyTorch would not see its use here",
         help="call `sad.torch.wrap(f)` in place of `f`, which PyTorch differentiates, or give "
         "`{name}.detach()`",
     ),
     "SR0477": _derivative(
         "`{name}` of a wrapped function is a `{found}`",
-        note="PyTorch and JAX see their own arrays, those of NumPy, numbers, strings, and tuples, "
-        "lists, dicts and dataclasses of them",
-        help="give an array of theirs, or say it once: `wrap(f, name=...)`, or a function that "
-        "captures it",
+        note="arguments may be arrays of PyTorch, JAX and NumPy, numbers, strings, and tuples, "
+        "lists, dicts and dataclasses of these",
+        help="pass one of these, or fix the argument once by `wrap(f, name=...)` or in a function "
+        "that captures it",
     ),
     "SR0478": _derivative(
-        "a derivative is asked for by a tensor from which none flows",
-        note="it became a constant or a keyword of the function that was wrapped",
+        "a derivative is requested with respect to a tensor that gets none",
+        note="the tensor became a constant or a keyword of the wrapped function",
         help="give `x.detach()` (PyTorch), `jax.lax.stop_gradient(x)` (JAX), or make it a "
         "positional argument of floats",
     ),
     "SR0479": _derivative(
-        "`gradcheck` cannot move the texels of `{name}`",
+        "`gradcheck` cannot change the texels of `{name}`",
         note="found: {found}",
         help="give a texture of 32-bit floats, of one level or with `mips=True`",
     ),

@@ -36,7 +36,7 @@ class Error(Exception):
         message: The problem, in one line.
     """
 
-    __module__ = "shaderad"  # tracebacks and pickles say the public name
+    __module__ = "shaderad"  # tracebacks and pickles use the public name
 
     def __init_subclass__(cls) -> None:
         cls.__module__ = Error.__module__
@@ -79,7 +79,7 @@ class Error(Exception):
         return {name: getattr(self, name) for name in ("span", "label", "note", "help")}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles all fields; the default of exceptions keeps the text only."""
+        """Pickles all fields, because the default of exceptions keeps only the text."""
         return (partial(type(self), **self._parts), (self.code, self.message))
 
 
@@ -100,11 +100,11 @@ class ShapeError(Error):
 
 
 class NoAxesError(ShapeError, TypeError):
-    """An array without axes has no length; a TypeError, so that it counts as no sequence."""
+    """An array without axes has no length; a TypeError, so that it is not taken for a sequence."""
 
 
 class DerivativeError(Error):
-    """A derivative that cannot be computed correctly, and is therefore refused."""
+    """A derivative cannot be computed correctly, and is therefore refused."""
 
 
 class CompileError(Error):
@@ -128,7 +128,7 @@ class LimitError(Error):
 
 
 class GradientError(Error):
-    """A gradient that `gradcheck` found to be wrong, or `checks` not to be finite."""
+    """`gradcheck` found a wrong gradient, or `checks` a gradient that is not finite."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,8 +186,8 @@ def render(shown: Error) -> str:
             lines.append(f"{gutter} | {' ' * column}{'^' * (end - column)} {shown.label}".rstrip())
             lines.append(f"{gutter} |")
     if shown.label and not text:
-        found = shown.label.removeprefix("found ")
-        lines.append(f"{gutter} = {'note' if found == shown.label else 'found'}: {found}")
+        fact = shown.label.removeprefix("found ")
+        lines.append(f"{gutter} = {'note' if fact == shown.label else 'found'}: {fact}")
     lines += [f"{gutter} = note: {part}" for part in shown.note.splitlines()]
     lines += [f"{gutter} = help: {part}" for part in shown.help.splitlines()]
     return "\n".join(lines)
@@ -198,7 +198,7 @@ _MARGIN = 40
 
 
 def _excerpt(text: str, column: int, end: int) -> tuple[str, int, int]:
-    """At most `_EXCERPT_WIDTH` columns around the marked ones, and the marked columns in them."""
+    """At most `_EXCERPT_WIDTH` columns around the marked ones, and the range of the marked ones."""
     end = max(column + 1, min(end, len(text)))
     if len(text) <= _EXCERPT_WIDTH:
         return text, column, end

@@ -12,7 +12,7 @@ _ARRAY = (
     "arrays are parameters `sad.In[float]`, `sad.Out[float]`, `sad.Add[float]` of kernels, and "
     "`sad.array(data)` in Python"
 )
-_THREADS = "give the kernel one `sad.Index` parameter a dimension, and say `dim=` when it is called"
+_THREADS = "give the kernel one `sad.Index` parameter per dimension, and pass `dim=` in its calls"
 _READ_OR_WRITTEN = (
     "a kernel reads an array or writes it, never both: take `sad.In[float]` and return another "
     "as `sad.Out[float]`, or accumulate in `sad.Add[float]`"
@@ -34,7 +34,7 @@ _INSTEAD: dict[str, str] = {
     "loop_config": _THREADS,
     "block_idx blockIdx block_dim blockDim group_id local_id SV_GroupID SV_GroupThreadID "
     "SV_GroupIndex local_index group_index": (
-        "kernels do not know the groups they run in: a thread knows its `sad.Index` alone"
+        "kernels do not know the groups they run in: a thread knows only its `sad.Index`"
     ),
     "atomic_add atomicAdd InterlockedAdd": (
         "take the array as `sad.Add[float]` and write `total[j] += value`"
@@ -46,7 +46,7 @@ _INSTEAD: dict[str, str] = {
         "take the array as `sad.Max[float]` and write `high[j] = sad.max(high[j], value)`"
     ),
     "func fn": "decorate functions for kernels with `@sad.function`",
-    "jit compile": "decorate what runs on the device with `@sad.kernel`",
+    "jit compile": "decorate functions that run on the device with `@sad.kernel`",
     "Struct dataclass": "decorate the class with `@sad.struct`",
     "static constant": "write `sad.static_range` for loops, `sad.Const[int]` for parameters",
     "init": "call `sad.open_device`; without it the best device opens by itself",
@@ -63,22 +63,22 @@ _INSTEAD: dict[str, str] = {
     "with 2 to 4",
     "Matrix": "write `sad.float3x3` and the like: `float`, `half`, `double` with 2 to 4 rows and "
     "columns",
-    "uniform Uniform ConstantBuffer": "a plain parameter is one, such as `exposure: float`",
+    "uniform Uniform ConstantBuffer": "use a plain parameter, such as `exposure: float`",
     "diffPair": "write `sad.diff_pair(x, x_dot)`, and read `.p` and `.d` of it",
     "IDifferentiable": "structs that hold floats are differentiable by themselves",
-    "MaxIters": "leave it out: loops need no limit, `sad.range(n, limit=...)` gives them one",
+    "MaxIters": "leave it out: loops need no limit; `sad.range(n, limit=...)` sets one",
     "ForceUnroll unroll": "write `sad.static_range(n)`",
     "groupshared shared Shared shared_array SharedArray shared_memory": (
         "kernels have no memory that threads share: sum in `sad.Add[float]`, or with `sad.sum` and "
-        "`sad.scan` of arrays, which use the memory of groups"
+        "`sad.scan` of arrays, which use group memory"
     ),
     "wave_active_sum WaveActiveSum subgroup_add subgroupAdd simd_sum warp_reduce warp_sum "
     "block_sum block_reduce tile_sum WavePrefixSum": (
         "write `total[j] += value` to an `sad.Add[float]`, or `sad.sum` and `sad.scan` of arrays: "
-        "both add within waves first where the device has them"
+        "both add within waves first if the device has them"
     ),
     "ballot subgroupBallot WaveActiveBallot WaveActiveCountBits warp_ballot": (
-        "count with `total[j] += 1` in an `sad.Add[int]`; of arrays write "
+        "count with `total[j] += 1` in an `sad.Add[int]`; for arrays, write "
         "`sad.sum(sad.cast(mask, int))`, or `sad.compact(x, mask)` to select"
     ),
     "shuffle shfl shfl_sync shfl_down WaveReadLaneAt warp_shuffle": (
@@ -86,7 +86,7 @@ _INSTEAD: dict[str, str] = {
         "second kernel"
     ),
     "wave_size WaveGetLaneCount WaveGetLaneIndex lane_id warp_size": (
-        "kernels do not know the waves they run in: a thread knows its `sad.Index` alone"
+        "kernels do not know the waves they run in: a thread knows only its `sad.Index`"
     ),
     "atomic_cas atomicCAS compare_exchange InterlockedCompareExchange InterlockedCompareStore": (
         "arrays that several threads write are `sad.Add`, `sad.Min` and `sad.Max`; `sad.scatter`, "
@@ -110,7 +110,7 @@ _INSTEAD: dict[str, str] = {
     "fma": "write `sad.mad`",
     "inv": "write `sad.inverse`",
     "det": "write `sad.determinant`",
-    "leaky_relu": "write `sad.select(x > 0.0, x, 0.01 * x)`; of arrays `sad.where`",
+    "leaky_relu": "write `sad.select(x > 0.0, x, 0.01 * x)`; for arrays, `sad.where`",
     "expit": "write `sad.sigmoid(x)`",
     "swish": "write `sad.silu(x)`",
     "log_sigmoid logsigmoid": "write `-sad.softplus(-x)`",
@@ -164,28 +164,28 @@ _INSTEAD: dict[str, str] = {
     "deg2rad": "write `sad.radians`",
     "rad2deg": "write `sad.degrees`",
     "pmap": "write `sad.vmap(f)`, on one device",
-    "cond switch": "write `sad.where(condition, a, b)`; in kernels `if`",
+    "cond switch": "write `sad.where(condition, a, b)`; in kernels, `if`",
     "while_ for_ lax": (
-        "write `sad.fori_loop`, `sad.while_loop`, `sad.loop`; in kernels Python's loops"
+        "write `sad.fori_loop`, `sad.while_loop`, `sad.loop`; in kernels, Python's loops"
     ),
     "remat": "write `sad.checkpoint(f)`",
     "block_until_ready": "call `synchronize` of the device, or `.numpy()` of an array",
     "nn functional": "layers are functions of arrays: `sad.relu(x @ w + b)`",
     "randn normal gauss": (
-        "write `sad.random.normal(key, shape)`; in kernels, of two random numbers u and v, "
+        "write `sad.random.normal(key, shape)`; in kernels, with two random numbers u and v, "
         "`sad.sqrt(-2.0 * sad.log(1.0 - u)) * sad.cos(6.2831853 * v)`"
     ),
     "manual_seed seed PRNGKey": (
-        "numbers come from a key that you pass: `sad.random.key(seed)`; in kernels from a seed: "
-        "`sad.pcg(seed)`"
+        "random numbers come from a key that you pass, `sad.random.key(seed)`; in kernels, from a "
+        "seed, `sad.pcg(seed)`"
     ),
     "randperm shuffle": "write `sad.random.permutation(key, x)`",
     "barrier syncthreads sync_threads block_sync GroupMemoryBarrierWithGroupSync": (
         "threads of a kernel do not wait for each other: write two kernels"
     ),
     "rand randf rand_init": (
-        "write `sad.random.uniform(key, shape)`; in kernels `sad.uniform01(sad.pcg(seed))`, with a "
-        "seed of its own for each thread"
+        "write `sad.random.uniform(key, shape)`; in kernels, `sad.uniform01(sad.pcg(seed))` with "
+        "one seed per thread"
     ),
 }
 
@@ -220,7 +220,7 @@ LIBRARIES = {
     "permute flip take index_add masked_select "
     "no_grad autograd jacrev compile manual_seed rand randn randperm",
 }
-"""The names of each library, for the documentation."""
+"""The names of each library that the documentation lists."""
 
 REMEDY_BY_NAME: dict[str, str] = {
     **{name: remedy for names, remedy in _INSTEAD.items() for name in names.split()},
@@ -243,7 +243,7 @@ ATTRIBUTES: dict[str, str] = {
     ),
     "nbytes itemsize": "write `x.numpy().nbytes`",
 }
-"""Attributes of arrays of other libraries that are no functions of `sad`."""
+"""Attributes of arrays of other libraries that are not functions of `sad`."""
 
 _REMEDY_BY_ATTRIBUTE = {
     name: remedy for names, remedy in ATTRIBUTES.items() for name in names.split()
@@ -280,12 +280,12 @@ def remedy_for_attribute(name: str, functions: Iterable[str]) -> str:
     return REMEDY_BY_NAME.get(name, "")
 
 
-def remedy_for(name: str, known: Iterable[str]) -> str:
+def remedy_for(name: str, names: Iterable[str]) -> str:
     """The help for an unknown name: its counterpart, or a similar name.
 
     Args:
         name: The unknown name.
-        known: All existing names.
+        names: All existing names.
 
     Returns:
         A line of help; empty if there is neither.
@@ -294,5 +294,5 @@ def remedy_for(name: str, known: Iterable[str]) -> str:
         return REMEDY_BY_NAME[name]
     import difflib
 
-    close = difflib.get_close_matches(name, sorted(known), 2, cutoff=0.75)
+    close = difflib.get_close_matches(name, sorted(names), 2, cutoff=0.75)
     return f"did you mean {' or '.join(f'`{each}`' for each in close)}?" if close else ""

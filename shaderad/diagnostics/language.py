@@ -29,7 +29,7 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0106": _language(
         "`{name}` nests deeper than Python's stack can follow",
-        note="a sum of hundreds of terms is one expression inside another, for each of them",
+        note="a sum of hundreds of terms nests one expression per term",
         help="split long expressions over several statements, or write a loop",
     ),
     "SR0105": _language(
@@ -138,15 +138,15 @@ MESSAGES: dict[str, Message] = {
         help="correct the constants it compares",
     ),
     "SR0251": _language(
-        "`{primal}` reads texture `{texture}`, and cannot have a derivative of its own",
+        "`{primal}` reads texture `{texture}`, so it cannot have a custom derivative",
         label="`{type}`",
-        note="a derivative is handed no cotangents of texels",
-        help="read the texture outside, and pass what was read",
+        note="a custom derivative gets no cotangents of texels",
+        help="read the texture outside, and pass the values",
     ),
     "SR0250": _language(
         "this loop never ends",
-        label="nothing in it says `break` or `return`",
-        help="a device that hangs takes the whole display with it: write a condition, or `break`",
+        label="it has no `break` or `return`",
+        help="a hanging device freezes the whole display: write a condition, or `break`",
     ),
     "SR0223": _language("a range with step 0 never ends", help="give a step above or below 0"),
     "SR0224": _language(
@@ -159,7 +159,7 @@ MESSAGES: dict[str, Message] = {
         help="put the Index parameters first",
     ),
     "SR0226": _language(
-        "a kernel returns nothing, and is annotated `{found}`",
+        "a kernel returns nothing, but is annotated `{found}`",
         help="remove the annotation, and write to an `sad.Out` parameter",
     ),
     "SR0227": _language(
@@ -168,7 +168,7 @@ MESSAGES: dict[str, Message] = {
         help="pass a Python number or a member of an enum: it is compiled in",
     ),
     "SR0228": _language(
-        "`{found}` is no member of `{enum}`",
+        "`{found}` is not a member of `{enum}`",
         note="its members: {known}",
         help="pass one of them, or annotate the parameter `sad.Const[int]`",
     ),
@@ -209,7 +209,7 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0232": _language("{found} cannot be called in a kernel", help="{help}"),
     "SR0233": _language(
-        "{found} is no argument of this call",
+        "{found} is not an argument of this call",
         help="pass the arguments by position, each once",
     ),
     "SR0234": _language(
@@ -224,12 +224,12 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0236": _language("`{name}` is a derivative and is not {found} itself", help="{help}"),
     "SR0237": _language(
-        "`sad.bwd_diff(f)(...)` gives no value",
-        label="it writes `.d` of the pairs it is given",
+        "`sad.bwd_diff(f)(...)` returns no value",
+        label="it writes `.d` of the pairs in its arguments",
         help="write it as a statement of its own, and read `x.d` after it",
     ),
     "SR0238": _language(
-        "{found} is no value",
+        "{found} is not a value",
         label="a number, vector, matrix, struct or local array is needed here",
         help="index an array, call a function",
     ),
@@ -242,13 +242,13 @@ MESSAGES: dict[str, Message] = {
     "SR0241": _language(
         "calling `{name}` here has no effect",
         label="it writes no array, and its result is not used",
-        note="arguments are values: what the function does to them stays its own",
+        note="arguments are passed by value, so the caller does not see changes to them",
         help="return the result and assign it, or remove the line",
     ),
     "SR0243": _language("{found} cannot be unpacked", help="unpack tuples and vectors"),
     "SR0244": _language(
         "this call has an effect, and would run twice",
-        help="assign it to a name first; where a `while` tests it, write `while True:` and `break`",
+        help="assign it to a name first; if a `while` tests it, write `while True:` and `break`",
     ),
     "SR0245": _language(
         "`{name}` takes `{wanted}` here",
@@ -264,30 +264,29 @@ MESSAGES: dict[str, Message] = {
         help="hold an index into an array of `{name}` instead",
     ),
     "SR0248": _language(
-        "`{primal}` writes array `{array}`, and cannot have a derivative of its own",
+        "`{primal}` writes array `{array}`, so it cannot have a custom derivative",
         label="`{type}`",
-        note="a derivative is handed no cotangent or tangent of an array that is written",
+        note="a custom derivative gets no cotangent or tangent of a written array",
         help="return the value from `{primal}`, and write it where it is called",
     ),
     "SR0249": _language(
-        "`{primal}` reads array `{array}`, and cannot have a forward derivative of its own",
+        "`{primal}` reads array `{array}`, so it cannot have a custom forward derivative",
         label="`{type}`",
-        note="a derivative is handed no tangent of an array",
+        note="a custom derivative gets no tangent of an array",
         help="pass the elements as arguments",
     ),
     "SR0260": _language(
         "{found} cannot be printed in a kernel",
-        help="print numbers, vectors, matrices, structs of them, and strings; of an array its "
-        "elements",
+        help="print numbers, vectors, matrices, structs of these, strings, and elements of arrays",
     ),
     "SR0261": _language(
-        "`{spec}` is no format of {found}: {why}",
+        "`{spec}` is not a format for {found}: {why}",
         help="formats are Python's: `.3f` of a float or of each component of a vector, `d` or `x` "
         "of an int",
     ),
     "SR0262": _language(
         "this `print` has {count} words of values, and the limit is {limit}",
-        note="each is written to memory by an instruction of its own",
+        note="each word takes one instruction that writes it to memory",
         help="print the elements that matter",
     ),
     "SR0263": _language(
@@ -297,7 +296,7 @@ MESSAGES: dict[str, Message] = {
     "SR0264": _language(
         "kernel `{kernel}` prints, and `sad.while_loop` calls it",
         note="a device may run iterations after the end of the loop, which do not change its carry",
-        help="use `sad.fori_loop`, or call the kernel outside of the loop",
+        help="use `sad.fori_loop`, or call the kernel outside the loop",
     ),
     "SR0265": _language(
         "`{function}` prints, and an array function calls it",
@@ -307,13 +306,13 @@ MESSAGES: dict[str, Message] = {
     "SR0266": _language(
         "kernel `{kernel}` prints and writes no array, and a graph calls it",
         note="a graph computes what its results need, and nothing needs this call",
-        help="write what it prints about to an array of the graph, or call it outside",
+        help="write the printed values to an array of the graph, or call the kernel outside",
     ),
     "SR0267": _language(
         "kernel `{kernel}` reads textures or samplers, and a graph calls it",
-        note="graphs, and with them `vmap`, loops and derivatives of derivatives, are of arrays",
-        help="call it outside of the graph, or look the texture up by `render.texture`, which is "
-        "made of arrays",
+        note="graphs work on arrays only, and so do `vmap`, loops and higher derivatives",
+        help="call it outside the graph, or look the texture up by `render.texture`, which works "
+        "on arrays",
     ),
     "SR0280": _language(
         "`{array}` is written both at the thread's own index and at another one",
@@ -324,10 +323,9 @@ MESSAGES: dict[str, Message] = {
         "at computed indices",
     ),
     "SR0281": _language(
-        "Out array `{array}` is read where it is not the thread's own",
+        "Out array `{array}` is read at an element that is not the thread's own",
         label="an Out can be read back only at `{array}[{own}]`, where it is written",
-        help="keep the value in a local name, or compute it in a kernel of its own and read "
-        "it as In",
+        help="keep the value in a local name, or compute it in a separate kernel and read it as In",
     ),
     "SR0282": _language(
         "`{array}` is `{type}`, which no device accumulates atomically",
@@ -339,22 +337,22 @@ MESSAGES: dict[str, Message] = {
         help="use two Add arrays",
     ),
     "SR0285": _language(
-        "a part of an element of `{array}` that is half cannot be written alone",
+        "a half in an element of `{array}` cannot be written alone",
         label="`{type}`",
         note="two halves share a word, and another thread may write the other one",
         help="write the whole element: `{array}[j] = value`",
     ),
     "SR0287": _language(
         "a graph cannot be drawn to `{path}`",
-        note="the name of the file says in which format",
-        help="let it end in one of {formats}",
+        note="the suffix of the file name selects the format",
+        help="use one of the suffixes {formats}",
     ),
     "SR0288": _language(
         "blocks nest {depth} deep",
         label="the innermost of them",
-        note="drivers end with the process where blocks lie too deep, so {limit} is the limit; "
-        "branches, loops, `and`, `or` and conditional expressions count, with those of functions "
-        "that are called inside, and what follows a branch that returns lies in its `else`",
+        note="the limit is {limit}, because drivers crash on deeper nesting; branches, loops, "
+        "`and`, `or` and conditional expressions count, also in called functions, and code after "
+        "a branch that returns counts as its `else`",
         help="write one chain of `elif`, join conditions by `and`, or store the result in a local "
         "and test it after the branch",
     ),

@@ -1,4 +1,4 @@
-"""Results as HTML, which notebooks show in place of their text."""
+"""Results -> HTML, which notebooks show in place of the text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from html import escape
 
 
 class ShownText(str):
-    """A text of several lines, shown in a notebook as it prints."""
+    """A text of several lines that a notebook shows as ``print`` does."""
 
     __slots__ = ()
 
@@ -16,12 +16,12 @@ class ShownText(str):
 
 
 def preformatted(text: str) -> str:
-    """The lines of `text`, columns kept."""
+    """The lines of `text` in a fixed-width font."""
     return f"<pre>{escape(text)}</pre>"
 
 
 def table(title: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table of texts and numbers under a line of text."""
+    """A table of texts and numbers below a title."""
     body = "".join(_row(row, "td") for row in rows)
     top = _row(head, "th") if head else ""
     return f"<div>{escape(title)}</div><table>{top}{body}</table>"

@@ -2,7 +2,7 @@
 
 ``compiling `squared_error_bwd` (Slang): 3 s``. The outermost `Work` of a thread owns the line and
 its clock; inner ones change kernel and stage. Nothing is shown within the first second, if standard
-error is no terminal, or with ``SHADERAD_PROGRESS=0``. Invariant: failures of a terminal are
+error is not a terminal, or with ``SHADERAD_PROGRESS=0``. Invariant: failures of a terminal are
 suppressed here.
 """
 
@@ -20,19 +20,19 @@ from typing import Any, Protocol, Self
 
 SHOWN_AFTER_SECONDS = 1.0
 EXPECTED_AFTER_SECONDS = 0.5
-"""Work that blocks all Python threads is shown at once after this much other work."""
+"""Work that blocks all Python threads is shown at once if other work has taken this long."""
 
 TERMINAL = threading.Lock()
-"""Held while a line is shown; others show nothing meanwhile."""
+"""Held while a line is shown, so that other threads show nothing."""
 
 
 class Work:
     """A ``with`` block of long work.
 
     Args:
-        kernel: The kernel that is compiled; empty for that of the enclosing block.
+        kernel: The kernel that is compiled; empty for the kernel of the enclosing block.
         stage: The stage of the work.
-        blocks_python: True if no other thread can run meanwhile, so seconds cannot be counted.
+        blocks_python: True if no other thread can run during the work to count seconds.
     """
 
     def __init__(self, kernel: str, stage: str, *, blocks_python: bool = False) -> None:
@@ -94,7 +94,7 @@ class Followed:
         _current.set(None)
 
     def start(self) -> None:
-        """Draws nothing: the line is that of the thread that waits for the work."""
+        """Draws nothing, because the thread that waits for the work owns the line."""
 
     announce = close = start
 
@@ -134,7 +134,7 @@ class _Line:
         self.shown: tuple[str, str] = ("", "")
         """Kernel and stage."""
         self.followed: Followed | None = None
-        """Work of another thread that this one waits for."""
+        """The work of another thread for which this thread waits."""
         self._screen = screen
         self._start = time.monotonic()
         self._lock = threading.Lock()

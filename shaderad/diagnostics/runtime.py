@@ -17,7 +17,7 @@ from shaderad.diagnostics.errors import (
 
 _FIRST = (
     "reports since the last synchronisation: {count}; this is the lowest element of the first "
-    "dispatch that had one, and the first statement there"
+    "dispatch with reports, and the first statement there"
 )
 
 _bounds = partial(Message, BoundsError)
@@ -54,9 +54,9 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0606": _device(
         "an array of {byte_count} bytes is larger than `{adapter}` lets a kernel reach",
-        label="the limit is {limit} bytes an array",
-        help="access it at the Index alone, which runs by windows (docs/limitations.md), split it "
-        "and call the kernel once a piece, or open another device",
+        label="the limit is {limit} bytes per array",
+        help="access it only at the Index, so that it runs in windows (docs/limitations.md), split "
+        "it and call the kernel once per piece, or open another device",
     ),
     "SR0607": _device(
         "`{program}` binds {count:storage buffer|storage buffers}, more than `{adapter}` has",
@@ -69,7 +69,7 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0609": _device(
         "bug in shaderad, stage runtime: `{runtime}` refused a command",
-        note="{reason}\nwhat was recorded since the last submission is dropped",
+        note="{reason}\ncommands recorded since the last submission are dropped",
         help="please report it together with the kernel",
     ),
     "SR0610": _device(
@@ -84,12 +84,12 @@ MESSAGES: dict[str, Message] = {
     "SR0612": _compile(
         "`{program}` cannot run on `{adapter}`: wgpu's shader reader refuses it",
         note="{reason}",
-        help="open a slangpy device, or simplify the kernel; a report of it is welcome",
+        help="open a slangpy device, or simplify the kernel; please report it",
     ),
     "SR0639": _compile(
-        "`{program}` cannot run on `{adapter}`: wgpu reads its code and makes no pipeline of it",
+        "`{program}` cannot run on `{adapter}`: wgpu reads its code but creates no pipeline",
         note="{reason}",
-        help="open a slangpy device, or simplify the kernel; a report of it is welcome",
+        help="open a slangpy device, or simplify the kernel; please report it",
     ),
     "SR0623": _compile(
         "`{program}` cannot run on `{adapter}`: wgpu's shader reader gave no answer",
@@ -97,7 +97,7 @@ MESSAGES: dict[str, Message] = {
         help="call again with more free memory: the reader was stopped or killed\n"
         "unroll less, by `sad.range` in place of `sad.static_range`; or open a slangpy device",
     ),
-    "SR0613": _device("there is no limit `{name}`", help="a limit is one of {known}"),
+    "SR0613": _device("there is no limit `{name}`", help="use one of {known}"),
     "SR0621": _device(
         "limit `{name}` takes `{wanted}`; a number must not be negative",
         label="found {found}",
@@ -118,13 +118,13 @@ MESSAGES: dict[str, Message] = {
         "or open the device after the fork",
     ),
     "SR0614": _device(
-        "bug in shaderad, stage runtime: slot {slot} of `{program}` is given nothing to bind, or a "
-        "resource of another kind",
+        "bug in shaderad, stage runtime: slot {slot} of `{program}` has no resource to bind, or "
+        "one of another kind",
         help="please report it together with the kernel",
     ),
     "SR0615": _device(
         "bug in shaderad, stage runtime: `{program}` takes {expected} bytes of parameters, "
-        "given {found}",
+        "but got {found}",
         help="please report it together with the kernel",
     ),
     "SR0619": _device(
@@ -169,13 +169,13 @@ MESSAGES: dict[str, Message] = {
     "SR0629": _device(
         '`{name}` is read as a texture of dimension "{wanted}"',
         label='found one of dimension "{found}"',
-        help='`sad.texture` makes it by `dimension="{wanted}"`, where the shape does not say it',
+        help='pass `dimension="{wanted}"` to `sad.texture` if the shape is ambiguous',
     ),
     "SR0630": _device(
         "`{name}` is sampled, and `{adapter}` does not filter its format `{format}`",
         label="it filters {known}",
         help='make the texture in one of these, such as by `format="rgba16float"`; or read it by '
-        "`.load`, or as an array by `render.texture`, which filter in float32 on every device",
+        "`.load`, or as an array by `render.texture`, which filters in float32 on every device",
     ),
     "SR0631": _device(
         "`Texture.from_native` takes a `{wanted}`",
@@ -196,10 +196,10 @@ MESSAGES: dict[str, Message] = {
     "SR0634": _device(
         "`{program}` binds {count:sampler|samplers}, more than `{adapter}` has",
         label="the limit is {limit}",
-        help="give textures that are sampled alike one sampler, or split the kernel",
+        help="share one sampler among textures with the same settings, or split the kernel",
     ),
     "SR0635": _device(
-        "slangpy does not show `{name}`, a cube from `Texture.from_native`, as six planes",
+        "slangpy cannot bind `{name}`, a cube from `Texture.from_native`, as six planes",
         note="derivatives of lookups in a cube load texels of its faces",
         help="make it by `sad.texture`, open a device of wgpu, or pass the faces as an array to "
         "`render.texture`",
@@ -215,7 +215,7 @@ MESSAGES: dict[str, Message] = {
         "LD_LIBRARY_PATH. A Vulkan driver needs neither: `shaderad doctor` says how to install it",
     ),
     "SR0638": _device(
-        '`adapter="auto"` chooses by {variable}, which is no number',
+        '`adapter="auto"` chooses by {variable}, which is not a number',
         label="found {found}",
         help="start the program by a launcher such as `torchrun`, which numbers its processes from "
         "0, or leave {variable} unset",
@@ -256,7 +256,7 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0665": _bounds(
         "position {index} is out of range for an axis of length {length}",
-        help="positions run from 0, or from the end where negative",
+        help="positions count from 0, or from the end if negative",
     ),
     "SR0666": _bounds(
         "`{name}` is {value}{place}, element {element}",
@@ -272,7 +272,7 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0668": _gradient(
         "the cotangent of `{name}` is {value}{place}, element {element}",
-        label="this line gives it back",
+        label="this line computes it",
         note=_FIRST,
         help="this line has no finite derivative there (docs/conventions.md lists the singular "
         "points); keep its operands away from it",
@@ -280,7 +280,7 @@ MESSAGES: dict[str, Message] = {
     "SR0669": _bounds(
         "element {index} of `{name}` is written twice{place}",
         note="reports since the last synchronisation: {count}; elements are counted row-major; "
-        "an Out written at computed indices holds one write an element, as `sad.unique` promises",
+        "an Out written at computed indices takes one write per element, as `sad.unique` promises",
         help="use an Add, Min or Max array where several threads meet",
     ),
     "SR0671": _bounds(
@@ -303,14 +303,14 @@ MESSAGES: dict[str, Message] = {
     "SR0677": _device(
         "the report buffer holds a report that no kernel of this device writes",
         note="site {site}, index {index}, length {length}",
-        help="a kernel of a spoiled build, or code other than shaderad's, wrote to the buffer",
+        help="a kernel of a corrupt build, or code other than shaderad's, wrote to the buffer",
     ),
     "SR0678": _limit(
         "a graph needs more than {limit} dispatches, copies and fills",
-        help="loop inside of a kernel, or call the graph for fewer iterations at a time",
+        help="loop inside a kernel, or call the graph for fewer iterations at a time",
     ),
     "SR0676": _shape(
         "`{name}` has no thread {thread} over `dim={dim}`",
-        help="threads are named by their index, or counted row-major from 0",
+        help="name a thread by its index, or by its row-major number from 0",
     ),
 }

@@ -30,15 +30,15 @@ C = TypeVar("C", bound=type)
 
 
 def api_boundary(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorates a public function: an `Error` leaves it with the frames of users only.
+    """Decorates a public function, so that an `Error` leaves it with only the user's frames.
 
-    A call that does not fit the parameters raises a `CallError`, not Python's own TypeError.
+    A call that does not fit the parameters raises a `CallError` instead of Python's TypeError.
     """
 
     @functools.wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            # Not by `fitting_call`: some functions count the frames up to their caller.
+            # Not through `fitting_call`, as some functions count the frames up to their caller.
             try:
                 return function(*args, **kwargs)
             except TypeError as failure:
@@ -55,7 +55,7 @@ def api_boundary(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def api_class(cls: C) -> C:
-    """Decorates a class: its public methods and operators become an `api_boundary` each."""
+    """Decorates a class: each of its public methods and operators becomes an `api_boundary`."""
     for name, member in list(vars(cls).items()):
         is_operator = name.startswith("__") and name.endswith("__") and name not in _NOT_CALLED
         if isinstance(member, FunctionType) and (is_operator or not name.startswith("_")):

@@ -1,4 +1,4 @@
-"""SR03: types, shapes and sizes that do not fit; from SR0320 on those of array functions."""
+"""SR03: types, shapes and sizes that do not fit; from SR0320 on, errors of array functions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _shape = partial(Message, ShapeError)
 
 MESSAGES: dict[str, Message] = {
     "SR0301": _language(
-        "`{found}` is no type here",
+        "`{found}` is not a type here",
         label="{why}",
         help="types are float, int, bool, `sad.uint`, float2 ... float4x4, structs, arrays",
     ),
@@ -31,7 +31,7 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0307": _language(
         "`{type}` takes {wanted:index|indices}, found {found}",
-        help="give one index an axis: `a[y, x]`",
+        help="give one index per axis: `a[y, x]`",
     ),
     "SR0308": _language(
         "index {found} is out of range for {owner}",
@@ -83,7 +83,7 @@ MESSAGES: dict[str, Message] = {
         help="name one: `sad.array(data, dtype=float)`, a `sad.*` type, or a `@sad.struct` class",
     ),
     "SR0351": _shape(
-        "`{name}` is no array of numbers",
+        "`{name}` is not an array of numbers",
         label="{found}",
         help="give a NumPy array, or lists of numbers of equal length",
     ),
@@ -94,23 +94,23 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0353": _shape(
         "`{name}` takes `{type}`",
-        label="it holds `{found}` values, which do not become `{type}` by themselves",
+        label="it holds `{found}` values, which are not converted to `{type}` implicitly",
         help="convert it yourself, with `.astype` or `int`, `float`, `bool`",
     ),
     "SR0354": _shape(
         "`{name}` holds {value}, which `{type}` cannot hold",
-        help="scale the data, or use a wider type where the device has one",
+        help="scale the data, or use a wider type if the device has one",
     ),
     "SR0355": _shape(
         "`{name}` takes `{type}` with the fields {wanted}",
         label="found {found}",
-        help="give a structured array, a dict of arrays, or structs with these fields; where "
-        "`{type}` was defined again, define what uses it again, too",
+        help="give a structured array, a dict of arrays, or structs with these fields; if "
+        "`{type}` was redefined, redefine everything that uses it",
     ),
     "SR0356": _shape(
         "fields of `{name}` have different lengths",
         label="`{field}` has the shape {found}, the fields before it {shape}",
-        help="give every field one entry an element",
+        help="give every field one entry per element",
     ),
     "SR0357": _shape(
         "`{name}` is one `{type}` for the whole launch",
@@ -118,7 +118,7 @@ MESSAGES: dict[str, Message] = {
         help="pass one element, such as `x[0]`, or annotate the parameter `sad.In[{type}]`",
     ),
     "SR0358": _shape(
-        "`{found!r}` is no element type",
+        "`{found!r}` is not an element type",
         help="use float, int, bool, a `sad.*` type, a `@sad.struct` class without arrays, or one "
         "of NumPy's float16, float32, float64, int32, uint32, bool",
     ),
@@ -140,11 +140,11 @@ MESSAGES: dict[str, Message] = {
     "SR0363": _shape(
         "`{name}` takes the arguments ({wanted})",
         label="found {count:positional one|positional ones}",
-        help="leave out Index parameters and written arrays: those are what the call returns",
+        help="leave out Index parameters and written arrays, which the call returns",
     ),
     "SR0364": _shape(
         "a call of `{name}` lacks {missing}",
-        help="pass every parameter but Index ones and written arrays",
+        help="pass every parameter except Index parameters and written arrays",
     ),
     "SR0365": _shape(
         "`{name}` has no parameter `{found}` to pass",
@@ -158,7 +158,7 @@ MESSAGES: dict[str, Message] = {
     "SR0367": _shape(
         "`{name}` takes elements of type `{type}`",
         label="found a device array of `{found}` with shape {shape}",
-        note="arrays on a device are never converted behind your back",
+        note="arrays on a device are never converted implicitly",
         help="make it with `sad.array(data, dtype=...)` in the type the kernel asks for",
     ),
     "SR0368": _shape(
@@ -184,8 +184,8 @@ MESSAGES: dict[str, Message] = {
     "SR0372": _shape(
         "a call of `{name}` needs `dim`",
         label="it has {count:Index parameter|Index parameters}",
-        help="say how many threads run: `{name}(..., dim=n)`, or a tuple with one extent an Index; "
-        "it may be left out where an array is read or written at every Index itself",
+        help="say how many threads run: `{name}(..., dim=n)`, or a tuple with one extent per "
+        "Index; you can leave it out if an array is read or written at every Index itself",
     ),
     "SR0373": _shape(
         "`{name}` takes {count:extent|extents}, one for each Index parameter",
@@ -193,14 +193,14 @@ MESSAGES: dict[str, Message] = {
         help="{help}",
     ),
     "SR0374": _shape(
-        "`bounds` is 'raise', 'ignore' or 'unchecked'",
+        "`bounds` must be 'raise', 'ignore' or 'unchecked'",
         label="found {found}",
         help="'raise' reports at the next synchronisation; 'unchecked' removes the guards",
     ),
     "SR0375": _shape(
-        "`checks` is 'nan' or 'writes'",
+        "`checks` must be 'nan' or 'writes'",
         label="found {found}",
-        help="'nan' finds where a NaN or infinity first appears, 'writes' what is written twice",
+        help="'nan' reports the first NaN or infinity, 'writes' elements that are written twice",
     ),
     "SR0383": _shape(
         "`shapes` takes a dict of shapes by array",
@@ -237,34 +237,34 @@ MESSAGES: dict[str, Message] = {
         help="element axes are not indexed: they belong to the element type",
     ),
     "SR0382": _shape(
-        "`{name}` has the shape {found}, and must have {shape}",
+        "`{name}` has the shape {found}, but must have {shape}",
         help="a cotangent or tangent has the shape of what it belongs to",
     ),
     "SR0390": _shape(
-        "`{name}` takes a pointer to `{type}`, and got a `{found}`",
-        help="give it the array: `sad.pointer(array)`, or `sad.pointer(None)` for nothing",
+        "`{name}` takes a pointer to `{type}`, but got a `{found}`",
+        help="pass `sad.pointer(array)`, or `sad.pointer(None)` for a pointer to nothing",
     ),
     "SR0392": _shape(
-        "`sad.pointer` leads to the elements of an array, and got a `{found}`",
+        "`sad.pointer` takes the array that it points into, but got a `{found}`",
         help="give it an array with one axis, or `None` for a pointer to nothing",
     ),
     "SR0393": _shape(
-        "`{name}` of an optimiser is a number {limits}, and is `{found}`",
-        help="a learning rate that changes from step to step is the `lr` of `step`",
+        "`{name}` of an optimiser must be a number {limits}, not `{found}`",
+        help="pass a learning rate that changes per step as `lr` of `step`",
     ),
     "SR0391": _shape(
-        "`{name}` takes `{type}` structs, and got a `{found}`",
+        "`{name}` takes `{type}` structs, but got a `{found}`",
         note="structs that hold pointers stay on the host until a kernel reads them",
         help="give it a list of them: `[{type}(...), ...]`",
     ),
     "SR0819": _shape(
-        "`{name}` takes a `{type}`, and got {found}",
+        "`{name}` takes a `{type}`, but got {found}",
         help="make one: `{make}`",
     ),
     "SR0394": _shape(
         "`{name}` of `vmap` names axis {axis} of {place}, which has {rank:axis|axes}",
-        help="axes count from 0, or from -1 at the end, in results with that of the batch; an "
-        "argument that all elements share, such as a number, has `None` in `in_axes`",
+        help="axes count from 0, or from -1 at the end, and in results include the batch axis; "
+        "write `None` in `in_axes` for an argument that all elements share, such as a number",
     ),
     "SR0395": _shape(
         "`vmap` of `{name}` maps no argument",
@@ -272,18 +272,18 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0396": _shape(
         "`vmap` maps axes of two sizes: {first} in {left}, {second} in {right}",
-        help="the mapped axes have one size; `in_axes` says which axis of an argument is mapped, "
-        "or `None` for one that all elements share",
+        help="all mapped axes need the same size; `in_axes` selects the mapped axis of each "
+        "argument, or `None` for an argument that all elements share",
     ),
     "SR0397": _shape(
         "`out_axes` of `vmap` is `None` for {place}, which differs from element to element",
         help="give it an axis: 0 puts the elements of the batch in front",
     ),
     "SR0398": _language(
-        "`{name}` of `vmap` is not built like {wanted}",
+        "`{name}` of `vmap` does not have the structure of {wanted}",
         label="found {found}",
-        help="give an axis for all, or tuples, lists, dicts and structs like those of the value, "
-        "with axes or `None` in them; `in_axes` holds one entry a positional argument",
+        help="give one axis for all, or tuples, lists, dicts and structs like those of the value, "
+        "with axes or `None` in them; `in_axes` has one entry per positional argument",
     ),
     "SR0399": _language(
         "`vmap` cannot map kernel `{kernel}`: {why}",
@@ -297,7 +297,7 @@ MESSAGES: dict[str, Message] = {
         "`sad.fori_loop(n, body, init)`",
     ),
     "SR0321": _language(
-        "{what} inside of a function that is being traced",
+        "{what} inside a function that is being traced",
         note="its values are known only when the graph runs",
         help="choose with `sad.where(condition, a, b)`, repeat with `sad.while_loop` or "
         "`sad.fori_loop`, or return the array and read it outside",
@@ -315,13 +315,13 @@ MESSAGES: dict[str, Message] = {
         help="the number of elements must stay the same; one extent may be -1",
     ),
     "SR0325": _language(
-        "`{found}` is no operator of a reduction or scan",
+        "`{found}` is not an operator of a reduction or scan",
         help="give `sad.add`, `mul`, `min`, `max`, `any`, `all`, `matmul`, or an associative "
         "`@sad.function` of two elements",
     ),
     "SR0326": _shape(
-        "`{name}` takes {takes}, and the elements are `{element}`",
-        help="an operator takes two elements and gives one; convert with `sad.cast`, or select a "
+        "`{name}` takes {takes}, but the elements are `{element}`",
+        help="an operator takes two elements and returns one; convert with `sad.cast`, or select a "
         "field or component first",
     ),
     "SR0327": _shape(
@@ -333,11 +333,11 @@ MESSAGES: dict[str, Message] = {
         help="write `sad.{name}((a, b))`",
     ),
     "SR0329": _shape(
-        "arrays of shapes {left} and {right} do not join",
-        help="all axes but the one they are joined along must agree",
+        "arrays of shapes {left} and {right} cannot be joined",
+        help="all axes except the one along which they are joined must agree",
     ),
     "SR0330": _shape(
-        "`{name}` holds `{found}`, and must hold `{wanted}`",
+        "`{name}` holds `{found}`, but must hold `{wanted}`",
         help="convert it: `sad.cast(x, ...)`",
     ),
     "SR0331": _language(
@@ -346,11 +346,11 @@ MESSAGES: dict[str, Message] = {
         "write a kernel",
     ),
     "SR0332": _language(
-        "`{name}` returns {found}, and a mapped function must return a value",
+        "`{name}` returns {found}, but a mapped function must return a value",
         help="return a number, vector, matrix or struct",
     ),
     "SR0333": _language(
-        "{what} is a {found}, and must be a {wanted}",
+        "{what} is a {found}, but must be a {wanted}",
         help="give it the same tuples, lists, dicts and structs",
     ),
     "SR0334": _shape(
@@ -359,7 +359,7 @@ MESSAGES: dict[str, Message] = {
         help="start with an array of the final shape, such as `sad.zeros(shape)`",
     ),
     "SR0335": _language(
-        '`checkpoint` is "sqrt", "all" or "none"',
+        '`checkpoint` must be "sqrt", "all" or "none"',
         label="found {found}",
         help='"sqrt" recomputes values that "all" stores',
     ),
@@ -374,7 +374,7 @@ MESSAGES: dict[str, Message] = {
     "SR0338": _language(
         "graph `{name}` reads an array that is neither an argument nor captured by a name",
         label="{found}",
-        note="a later call could not know if it is still the same array",
+        note="a later call could not detect whether it is still the same array",
         help="pass it as an argument",
     ),
     "SR0339": _language(
@@ -385,9 +385,8 @@ MESSAGES: dict[str, Message] = {
         "`{array} = sad.array({array})`",
     ),
     "SR0340": _shape(
-        "an index array holds `{found}`, and must hold `int`",
-        help="convert it with `sad.cast(index, int)`; where a mask chooses, use `sad.where` or "
-        "`sad.compact`",
+        "an index array holds `{found}`, but must hold `int`",
+        help="convert it with `sad.cast(index, int)`; for a mask, use `sad.where` or `sad.compact`",
     ),
     "SR0341": _shape(
         "values of shape {found} for {wanted}",
@@ -398,8 +397,8 @@ MESSAGES: dict[str, Message] = {
         help="the mask holds one bool for each element of the first axis",
     ),
     "SR0343": _language(
-        "`{name}` inside of a function given to `sad.map`",
-        help="write `sad.vmap` in place of `sad.map`, or call it on whole arrays, outside of the "
+        "`{name}` inside a function given to `sad.map`",
+        help="write `sad.vmap` in place of `sad.map`, or call it on whole arrays, outside the "
         "mapped function{instead}",
     ),
     "SR0345": _shape(
@@ -417,12 +416,12 @@ MESSAGES: dict[str, Message] = {
         help="sizes of one name agree in all arguments",
     ),
     "SR0348": _language(
-        "`{found}` is no name for a size",
+        "`{found}` is not a valid name for a size",
         note="names that begin with `$` are reserved for plans",
         help='begin it with a letter, as in `"n"`',
     ),
     "SR0349": _shape(
-        "`init` has the shape {found}, and each result begins with one element",
+        "`init` has the shape {found}, but each result starts from one element",
         label="the results have the shape {wanted}",
         help="give one element for all of them, or an array that repeats to their shape",
     ),
@@ -431,22 +430,22 @@ MESSAGES: dict[str, Message] = {
         help="the last axis of the first and the last but one of the second must agree",
     ),
     "SR0386": _shape(
-        "`{spec}` is no sum of products of these arrays: {why}",
+        "`{spec}` is not a sum of products of these arrays: {why}",
         help='give a letter for each axis, as in `sad.einsum("ik,kj->ij", a, b)`',
     ),
     "SR0387": _shape(
         "axis `{letter}` of `{spec}` has the extents {left} and {right}",
-        help="axes of one letter have one extent, or 1 where an array is repeated",
+        help="axes with the same letter need the same extent, or 1 to repeat an array",
     ),
     "SR0388": _shape(
         "`where` takes a condition and two values",
         label="found {count:argument|arguments}",
         help="write `sad.where(x > 0.0, x, 0.0)`; `sad.compact(x, mask)` selects elements, and "
-        "`sad.compact(sad.iota(n), mask)` the positions where a mask holds",
+        "`sad.compact(sad.iota(n), mask)` the positions where a mask is true",
     ),
     "SR0389": _shape(
         "an index array of shape {found} for an array of shape {shape}",
-        help="give the index an axis for each of the array, such as by `index[:, None]`; or write "
-        "`x[index]`, which reads whole rows",
+        help="give the index one axis for each axis of the array, such as by `index[:, None]`; or "
+        "write `x[index]`, which reads whole rows",
     ),
 }

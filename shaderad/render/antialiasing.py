@@ -31,9 +31,9 @@ __all__ = ["adjacency", "antialias"]
 def adjacency(triangles: Any) -> sad.Array:
     """For each side of a triangle, the side of another triangle along the same edge.
 
-    Component k of element t belongs to the side opposite to corner k of triangle t, whose number is
-    ``3 t + k``. This sorts the sides, so compute it once for all calls of `antialias` with the same
-    mesh, such as the steps of a fit.
+    Component k of element t belongs to the side opposite to corner k of triangle t. The number of
+    this side is ``3 t + k``. `adjacency` sorts the sides, so compute it once for all calls of
+    `antialias` with the same mesh, such as the steps of a fit.
 
     Args:
         triangles: ``int3`` of shape [triangles].

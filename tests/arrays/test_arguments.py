@@ -224,7 +224,7 @@ def test_a_struct_defined_again_with_other_fields_is_refused(device: sad.Device)
     for call in calls:
         with pytest.raises(sad.ShapeError, match="SR0355") as raised:
             call()
-        assert "defined again" in str(raised.value)
+        assert "was redefined" in str(raised.value)
     with pytest.raises(sad.ShapeError, match="SR0367"):
         by_element(sad.array([new], dtype=Lens), dim=1)
     np.testing.assert_allclose(by_value(old, dim=1).numpy(), [6.0])

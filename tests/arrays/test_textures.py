@@ -112,4 +112,4 @@ def test_other_words_for_samplers_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(sad.ShapeError, match=f"`{next(iter(wrong))}`") as caught:
         sad.sampler(**wrong)
     assert caught.value.code == "SR0815"
-    assert "`border` is one of `render.texture`" in caught.value.help
+    assert "`border` works only in `render.texture`" in caught.value.help

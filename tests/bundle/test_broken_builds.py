@@ -98,7 +98,7 @@ def test_a_bug_of_ours_is_said_in_a_line_and_kept_in_a_file(
     run: Callable[[Broken], Ended],
 ) -> None:
     _, _, err = run(CASES["a bug of ours"])
-    (path,) = re.findall(r"is written in `(.*)`", err)
+    (path,) = re.findall(r"the traceback is in `(.*)`", err)
     assert "Traceback" in Path(path).read_text(encoding="utf-8")
 
 

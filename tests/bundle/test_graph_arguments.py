@@ -103,7 +103,7 @@ def test_defaults_are_in_the_manifest_as_text(folder: Path) -> None:
 REFUSED: dict[str, tuple[Callable[[Any], Any], str, str]] = {
     "no whole number": (lambda on: on(X, LINE, 2.5), "SR0353", "`times` takes `int`"),
     "too large": (lambda on: on(X, LINE, 1 << 40), "SR0354", "`times` holds 1099511627776"),
-    "no number": (lambda on: on(X, LINE, gain="a"), "SR0351", "`gain` is no array of numbers"),
+    "no number": (lambda on: on(X, LINE, gain="a"), "SR0351", "`gain` is not an array of numbers"),
     "no key": (lambda on: on(X, {"slope": X}), "SR0333", "must be a dict with slope, shift"),
     "another size": (
         lambda on: on(X, {**LINE, "slope": [1.0]}),

@@ -101,7 +101,7 @@ REFUSED_AS_WRITTEN = {
     "fut-truedep-1d": Refusal(
         lambda: depend_on_last(X, dim=1, shapes={"y": 2}),
         "SR0281",
-        "keep the value in a local name, or compute it in a kernel of its own and read it as In",
+        "keep the value in a local name, or compute it in a separate kernel and read it as In",
     ),
     "fut-consume0": Refusal(lambda: overwrite_element(X, dim=2), "SR0208", READ_ONLY),
     "warp-war-intra": Refusal(lambda: square_and_overwrite(X, dim=2), "SR0208", READ_ONLY),

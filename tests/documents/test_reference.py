@@ -177,7 +177,7 @@ def test_a_table_of_errors_has_every_message_of_its_group() -> None:
     assert re.findall(r"</a>(SR\d+) \|", table) == sorted(
         code for code in MESSAGES if code.startswith("SR04")
     )
-    assert '| <a id="SR0459"></a>SR0459 | `DerivativeError` | PRIMALS primals and TANG' in table
+    assert '| <a id="SR0459"></a>SR0459 | `DerivativeError` | PRIMALS primals, but TANG' in table
     assert "a step of STEP does not change" in table
 
 

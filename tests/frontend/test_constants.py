@@ -121,7 +121,7 @@ def test_flags_of_an_enum_combine() -> None:
         (by_number, 2**31, "SR0306", "-2147483648 ... 2147483647"),
         (by_truth, 1, "SR0303", "found `1`"),
         (by_enum, 7, "SR0228", "`Wrap.CLAMP`, `Wrap.REPEAT`"),
-        (by_enum, Filter.LINEAR, "SR0228", "no member of `Wrap`"),
+        (by_enum, Filter.LINEAR, "SR0228", "not a member of `Wrap`"),
         (by_enum, "CLAMP", "SR0227", "`sad.Const[Wrap]`"),
     ],
 )
@@ -140,5 +140,5 @@ def test_what_is_no_such_constant_is_refused_at_the_parameter(
 def test_functions_take_enums_as_kernels_do() -> None:
     made = kernel_text(by_function.specialise({"n": Wrap.CLAMP}))
     assert made != kernel_text(by_function.specialise({"n": Wrap.REPEAT}))
-    with pytest.raises(sad.LanguageError, match="no member of `Wrap`"):
+    with pytest.raises(sad.LanguageError, match="not a member of `Wrap`"):
         by_wrong_enum.specialise({})

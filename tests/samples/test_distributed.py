@@ -109,7 +109,7 @@ def test_one_process_needs_no_launcher_and_keeps_to_its_own_run(tmp_path: Path) 
     command = [sys.executable, MAIN, "--size", "16", "--steps", "2", "--out", tmp_path]
     alone = subprocess.run(command, capture_output=True, text=True, check=False)
     assert alone.returncode == 0, alone.stderr
-    assert "views a second" in alone.stdout
+    assert "views per second" in alone.stdout
     torch.save({"run": {"size": 32, "steps": 9}}, tmp_path / "checkpoint.pt")
     other = subprocess.run(command, capture_output=True, text=True, check=False)
     assert other.returncode == 1

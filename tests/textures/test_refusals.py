@@ -39,7 +39,7 @@ def test_arguments_that_are_no_such_texture(device: sad.Device, image: Any, foun
 
 
 def test_arguments_that_are_no_sampler(device: sad.Device) -> None:
-    with pytest.raises(sad.ShapeError, match=r"SR0819.*`s` takes a `Sampler`, and got a `str`"):
+    with pytest.raises(sad.ShapeError, match=r"SR0819.*`s` takes a `Sampler`, but got a `str`"):
         sampled(sad.texture(PICTURE), "linear", AT)
 
 

@@ -11,7 +11,7 @@ import pytest
 import shaderad as sad
 from tests.wrong_calls.kernels import check, evaluate
 
-NUMBERS = "is no array of numbers"
+NUMBERS = "is not an array of numbers"
 NOTHING_BUT_NUMBERS = [
     ("square('abc', dim=3)", "found a `str`"),
     ("square(['a', 'b'], dim=2)", "found `<U1` values"),
@@ -33,9 +33,9 @@ NOTHING_BUT_NUMBERS = [
     ("square(np.ma.array([1.0, 2.0], mask=[0, 1]), dim=2)", "masked elements"),
     ("integers([2**70], dim=1)", "found 1180591620717411303424, which is beyond 64 bits"),
     ("uniforms((1, 2, 3), 1, None, dim=1)", "found a `NoneType`"),
-    ("uniforms((1, '2', 3), 1, True, dim=1)", "`v` is no array"),
-    ("cloud(Cloud(None, 2.0), dim=1)", "`c.points` is no array"),
-    ("particles([Particle('a', (1, 2, 3), 4)], dim=1)", "`p.mass` is no array"),
+    ("uniforms((1, '2', 3), 1, True, dim=1)", "`v` is not an array"),
+    ("cloud(Cloud(None, 2.0), dim=1)", "`c.points` is not an array"),
+    ("particles([Particle('a', (1, 2, 3), 4)], dim=1)", "`p.mass` is not an array"),
     ("particles(np.zeros(2, [('mass', 'O'), ('place', 'f4', 3), ('kind', 'i4')]), dim=1)", "`p.m"),
     ("sad.array('abc')", "found a `str`"),
     ("sad.array([Particle(1.0, (1, 2, 3), 4)])", "found a `Particle` among its values"),
@@ -86,7 +86,7 @@ WRONG = [
     ("square(X, x=X, dim=4)", "SR0366", "`x` is given twice"),
     ("constant(None, dim=1)", "SR0227", "found a `NoneType`", "^n: sad.Const[int]"),
     ("constant(sad.array(5), dim=1)", "SR0227", "found a `Array`", "^n: sad.Const[int]"),
-    ("sad.array([1.0], dtype='nonsense')", "SR0358", "`'nonsense'` is no element type"),
+    ("sad.array([1.0], dtype='nonsense')", "SR0358", "`'nonsense'` is not an element type"),
     ("sad.array([1.0], dtype=complex)", "SR0358", "complex"),
     ("sad.array([1.0], dtype=Cloud)", "SR0358", "Cloud"),
     ("sad.array(np.broadcast_to(np.float32(1), 2**33))", "SR0362", "8589934592 elements"),

@@ -13,13 +13,13 @@ from tests.wrong_calls.kernels import X, check, evaluate, square, two
 
 WANTED = "wanted tuple of 2"
 COTANGENTS = [
-    ("pull(np.ones(3))", "SR0382", "`out_bar` has the shape (3,), and must have (4,)"),
+    ("pull(np.ones(3))", "SR0382", "`out_bar` has the shape (3,), but must have (4,)"),
     ("pull(np.ones((4, 1)))", "SR0382", "(4, 1)"),
     ("pull(1.0)", "SR0382", "has the shape ()"),
     ("pull((X,))", "SR0382", "(1, 4)"),
     ("pull(np.ones(4, bool))", "SR0353", "`out_bar` takes `float`", "`bool` values"),
     ("pull(np.ones(4, complex))", "SR0351", "`complex128` values"),
-    ("pull('abc')", "SR0351", "`out_bar` is no array", "found a `str`"),
+    ("pull('abc')", "SR0351", "`out_bar` is not an array", "found a `str`"),
     ("pull({'y': X})", "SR0351", "found a `dict`"),
     ("pull(sad.array(np.ones(4, np.int32)))", "SR0367", "device array of `int`"),
     ("pull(X, X)", "SR0452", "`accumulate`", "found ndarray, wanted tuple of 1"),
@@ -35,7 +35,7 @@ COTANGENTS = [
     ("pull_two({'y': X})", "SR0452", "found dict with y", WANTED),
 ]
 TANGENTS = [
-    ("sad.jvp(square, (X,), (), dim=4)", "SR0459", "1 primal and 0 tangents"),
+    ("sad.jvp(square, (X,), (), dim=4)", "SR0459", "1 primal, but 0 tangents"),
     ("sad.jvp(square, (X,), (X[:3],), dim=4)", "SR0382", "`x` has the shape (3,)"),
     ("sad.jvp(square, (X,), (1.0,), dim=4)", "SR0382", "has the shape ()"),
     ("sad.jvp(square, (X,), ('a',), dim=4)", "SR0351", "found a `str`"),

@@ -207,9 +207,9 @@ def test_too_many_positional_arguments_are_counted(device: sad.Device) -> None:
         (lambda x: sad.zeros(1.5), "SR0370", "`int(x)` converts"),
         (lambda x: sad.kernel(Model().step), "SR0103", "the bound method `Model.step`"),
         (lambda x: sad.function(Model().step), "SR0103", "the bound method `Model.step`"),
-        (lambda x: sad.zeros(3, dtype=[1.5]), "SR0358", "is no element type"),
-        (lambda x: sad.softmax("text"), "SR0351", "`x` is no array of numbers"),
-        (lambda x: sad.scatter(x, "at", x), "SR0351", "`index` is no array of numbers"),
+        (lambda x: sad.zeros(3, dtype=[1.5]), "SR0358", "is not an element type"),
+        (lambda x: sad.softmax("text"), "SR0351", "`x` is not an array of numbers"),
+        (lambda x: sad.scatter(x, "at", x), "SR0351", "`index` is not an array of numbers"),
     ],
 )  # fmt: skip
 def test_a_call_that_does_not_fit_says_why(

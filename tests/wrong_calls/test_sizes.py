@@ -29,7 +29,7 @@ WRONG = [
     ("grid(np.zeros((2, 3)), dim=(65536, 65536))", "SR0371", "found (65536, 65536)"),
     ("grid(np.zeros((2, 3)), dim=(-1, -1))", "SR0371", "found (-1, -1)"),
     ("numbered(3)", "SR0372", "a call of `numbered` needs `dim`", "1 Index parameter", NUMBERED),
-    ("numbered(3, dim=None)", "SR0372", "needs `dim`", "may be left out where", NUMBERED),
+    ("numbered(3, dim=None)", "SR0372", "needs `dim`", "can leave it out if", NUMBERED),
     ("scaled(X, X[:3])", "SR0385", "`x` has 4 on axis 0, `w` has 3 on axis 0", SCALED),
     ("square(X, dim=(4, 4))", "SR0373", "takes 1 extent", "dim=(4, 4)", SQUARE),
     ("square(X, dim=())", "SR0373", "found dim=()", SQUARE),

@@ -28,7 +28,7 @@ def doubled(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
 
 MAPPED: list[tuple[Callable[[Any], Any], str, str]] = [
     (lambda a: doubled(X * a, dim=3), "doubled", "make what a thread computes a `@sad.function`"),
-    (lambda a: sad.scatter(X * a, AT, X), "scatter", "on whole arrays, outside of the mapped"),
+    (lambda a: sad.scatter(X * a, AT, X), "scatter", "on whole arrays, outside the mapped"),
     (lambda a: sad.compact(X, X * a > 2.0)[1], "compact", "on whole arrays, outside"),
     (
         lambda a: sad.segment_reduce(sad.add, 0.0, 3, AT, X * a),
@@ -44,7 +44,7 @@ def test_what_needs_whole_arrays_is_refused_in_a_mapped_function(
 ) -> None:
     by_x = sad.grad(lambda x: sad.sum(sad.map(body, x)))
     for call in (lambda: sad.map(body, X), lambda: by_x(X)):
-        with pytest.raises(sad.LanguageError, match=f"`{name}` inside of a function") as raised:
+        with pytest.raises(sad.LanguageError, match=f"`{name}` inside a function") as raised:
             call()
         assert raised.value.code == "SR0343"
         assert instead in str(raised.value)

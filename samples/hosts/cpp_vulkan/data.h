@@ -1,4 +1,4 @@
-// The files of prepare.py: arguments, and the numbers that its Python API finds for them.
+// The files of prepare.py: arguments, and the results of the Python API for them.
 
 #pragma once
 
@@ -6,7 +6,7 @@
 
 #include "gpu.h"
 
-// Of the largest number: float32, hundreds of terms added in any order.
+// Relative to the largest number: float32, hundreds of terms added in any order.
 constexpr double kTolerance = 1e-5;
 
 inline uint32_t divide_up(uint32_t count, uint32_t by) { return (count + by - 1) / by; }
@@ -23,7 +23,7 @@ inline void check_report(const Resource& report) {
     if (count) fail(std::to_string(count) + " threads met an index out of range");
 }
 
-/// Whether an array is what the Python API found; all of its parts are float32, or zero.
+/// True if an array agrees with that of the Python API; all its parts are float32, or zero.
 inline bool agrees(const std::string& folder, const std::string& name, const Resource& array,
                    double tolerance = kTolerance) {
     const Bytes expected = read_file(folder + "/expected_" + name + ".bin");

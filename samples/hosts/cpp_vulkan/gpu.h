@@ -1,5 +1,5 @@
-// A Vulkan device that runs compute programs over buffers that the host sees, textures and samplers,
-// and no more.
+// A minimal Vulkan device that runs compute programs over host-visible buffers, textures and
+// samplers.
 
 #pragma once
 
@@ -33,7 +33,7 @@ inline Bytes read_file(const std::string& path) {
     return Bytes(std::istreambuf_iterator<char>(file), {});
 }
 
-/// Where a program binds a resource, by a name of ours.
+/// The slot at which a program binds a resource, by our own name.
 struct Slot {
     uint32_t binding;
     const char* resource;
@@ -48,12 +48,12 @@ struct Program {
     uint32_t groups;
 };
 
-/// What programs bind: a buffer, a texture or a sampler.
+/// A resource that programs bind: a buffer, a texture or a sampler.
 struct Resource {
     VkDescriptorType kind;
     VkDescriptorBufferInfo buffer;
     VkDescriptorImageInfo image;
-    /// Of a buffer: memory that the host sees, mapped for as long as it lives.
+    /// For a buffer, its host-visible memory, which is always mapped.
     void* data;
     size_t size;
 };
@@ -65,7 +65,7 @@ constexpr uint32_t extent_of(uint32_t texels, uint32_t level) {
     return std::max(1u, texels >> level);
 }
 
-/// A device with one queue. What it makes lives until the process ends.
+/// A device with one queue. The objects that it creates live until the process ends.
 class Gpu {
   public:
     explicit Gpu(bool needs_float_atomics);
@@ -73,7 +73,7 @@ class Gpu {
     /// A buffer with this content.
     Resource buffer(const Bytes& content,
                     VkDescriptorType kind = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER);
-    /// A texture of two dimensions with these mip levels, each a row of texels after the other.
+    /// A texture of two dimensions with these mip levels, each as texels row by row.
     Resource texture(const std::vector<Bytes>& levels, uint32_t columns, uint32_t rows,
                      VkFormat format, bool is_filtered);
     /// A sampler with these settings: the SAMPLER bits of the build's header.
@@ -185,7 +185,7 @@ inline VkDeviceMemory Gpu::memory(const VkMemoryRequirements& needs,
                                   VkMemoryPropertyFlags wanted) {
     VkPhysicalDeviceMemoryProperties memory;
     vkGetPhysicalDeviceMemoryProperties(physical_, &memory);
-    uint32_t type = 0;  // Vulkan promises that there is one.
+    uint32_t type = 0;  // Vulkan guarantees that there is one.
     while (!(needs.memoryTypeBits >> type & 1) ||
            (memory.memoryTypes[type].propertyFlags & wanted) != wanted) {
         ++type;
@@ -214,7 +214,7 @@ inline Resource Gpu::buffer(const Bytes& content, VkDescriptorType kind) {
     return made;
 }
 
-/// Texels written before are there for programs, in another layout.
+/// Makes texels written before visible to programs, in another layout.
 inline void change_layout(VkCommandBuffer commands, VkImage image, VkImageLayout from,
                           VkImageLayout to) {
     const VkImageSubresourceRange all{VK_IMAGE_ASPECT_COLOR_BIT, 0, VK_REMAINING_MIP_LEVELS, 0, 1};
@@ -362,7 +362,7 @@ inline void Gpu::run(const std::string& folder, const Program& program,
     });
 }
 
-/// Runs what `record` puts into a command buffer, and waits for it.
+/// Runs the commands that `record` records, and waits for them.
 template <class Record>
 void Gpu::submit(Record record) {
     VkCommandBufferAllocateInfo info{VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO, nullptr,

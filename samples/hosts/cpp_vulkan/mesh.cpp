@@ -2,17 +2,17 @@
 //
 //     mesh_gradient FOLDER [spirv|hlsl]
 //
-// FOLDER is what prepare.py wrote. The build's kernels.h says everything that manifest.json says of
-// bindings, constants and structs. `spirv` runs the SPIR-V of the build; `hlsl` runs what became
-// of its HLSL (README.md has the command), to show that its text computes the same.
+// FOLDER is the output of prepare.py. The build's kernels.h has all bindings, constants and structs
+// of manifest.json. `spirv` runs the SPIR-V of the build. `hlsl` runs SPIR-V that was compiled from
+// its HLSL (README.md has the command), to show that this text computes the same.
 
 #include "data.h"
 #include "kernels.h"
 
 namespace {
 
-/// HLSL counts registers of each class from 0, Vulkan bindings all together: the shifts that
-/// glslangValidator is given.
+/// The shifts passed to glslangValidator, because HLSL counts the registers of each class from 0,
+/// but Vulkan counts all bindings together.
 constexpr uint32_t shifted(char register_class, uint32_t number) {
     return number + (register_class == 't' ? 16 : register_class == 'u' ? 32 : 0);
 }
@@ -51,7 +51,7 @@ struct Lengths {
 
 template <class Parameters>
 Parameters common_parameters(const Lengths& lengths) {
-    Parameters words{};  // Arrays start where their buffers start: all offsets are 0.
+    Parameters words{};  // Arrays start at their buffers, so all offsets are 0.
     words.thread_count = lengths.samples;
     words.mesh_corners_length = lengths.corners;
     words.mesh_colors_length = lengths.colors;
@@ -71,7 +71,7 @@ Program primal(std::string file, const char* entry_point, std::vector<Slot> slot
     return {std::move(file), entry_point, std::move(slots), bytes_of(words), groups};
 }
 
-/// One thread a sample.
+/// One thread per sample.
 template <class Parameters>
 Program backward(std::string file, const char* entry_point, std::vector<Slot> slots,
                  const Lengths& lengths, uint32_t group_size) {
@@ -95,7 +95,7 @@ std::vector<Program> spirv_programs(const Lengths& lengths) {
 }
 
 std::vector<Program> hlsl_programs(const Lengths& lengths) {
-    const std::string suffix = ".spv";  // What glslangValidator made of `squared_error_bwd.hlsl`.
+    const std::string suffix = ".spv";  // glslangValidator compiled `squared_error_bwd.hlsl`.
     return {
         primal<kernels_hlsl_squared_error_primal_parameters>(
             KERNELS_HLSL_SQUARED_ERROR_PRIMAL_FILE + suffix,
@@ -121,7 +121,7 @@ int main(int count, char** arguments) {
     for (const char* name : {"mesh_corners", "mesh_colors", "samples", "target"}) {
         contents[name] = read_file(data + "/" + name + ".bin");
     }
-    // What is written starts as zeros, the FILL_WORD of kernels.h.
+    // Written arrays start as zeros, the FILL_WORD of kernels.h.
     for (const char* name : {"mesh_colors", "samples", "target"}) {
         contents[name + std::string("_bar")] = Bytes(contents[name].size());
     }

@@ -1,9 +1,9 @@
 // The gradient of a texture, by Vulkan from the files of a build: the program samples a VkImage by a
-// VkSampler, and adds what belongs to each texel to a buffer.
+// VkSampler, and adds the cotangent of each texel to a buffer.
 //
 //     texture_gradient FOLDER
 //
-// FOLDER is what prepare.py wrote. mesh.cpp says more of what any program takes.
+// FOLDER is the output of prepare.py. mesh.cpp explains more about the inputs of programs.
 
 #include <string_view>
 
@@ -12,13 +12,13 @@
 
 namespace {
 
-// The units of GPUs filter textures with weights of eight bits.
+// For texture units of GPUs, which filter with weights of eight bits.
 constexpr double kUnitTolerance = 4e-3;
 
-/// The extents of the picture of prepare.py, four floats a texel.
+/// The extents of the picture of prepare.py, with four floats per texel.
 constexpr uint32_t kColumns = 24, kRows = 16, kLevels = 2;
 
-/// Between the texels of a level and between levels; no bits of a wrap: the picture repeats.
+/// Linear between texels and between levels; without wrap bits, the picture repeats.
 constexpr uint32_t kSettings = TEXTURED_SAMPLER_LINEAR | TEXTURED_SAMPLER_MIXES_LEVELS;
 
 #define IN_PRIMAL(name) TEXTURED_SPIRV_SQUARED_DIFFERENCE_PRIMAL_##name
@@ -39,7 +39,7 @@ constexpr uint32_t texels() {
 
 template <class Parameters>
 Parameters common_parameters(uint32_t places) {
-    Parameters words{};  // Arrays start where their buffers start: all offsets are 0.
+    Parameters words{};  // Arrays start at their buffers, so all offsets are 0.
     words.thread_count = places;
     words.picture_size_0 = kColumns;
     words.picture_size_1 = kRows;
@@ -53,7 +53,7 @@ Parameters common_parameters(uint32_t places) {
     return words;
 }
 
-/// Sums in a limited number of workgroups, each of which takes a tile of the places.
+/// Sums in a limited number of workgroups, each of which takes a tile of the points.
 Program primal(uint32_t places) {
     constexpr uint32_t kGroup = IN_PRIMAL(WORKGROUP_X);
     const uint32_t groups = std::min<uint32_t>(divide_up(places, kGroup), IN_PRIMAL(GROUP_LIMIT));
@@ -73,7 +73,7 @@ Program primal(uint32_t places) {
             groups};
 }
 
-/// One thread a place. It loads the texels that the sampler mixes, and so takes no sampler.
+/// One thread per point. It loads the texels that the sampler mixes, so it needs no sampler.
 Program backward(uint32_t places) {
     const uint32_t groups = divide_up(places, IN_BACKWARD(WORKGROUP_X));
     auto words = common_parameters<textured_spirv_squared_difference_bwd_parameters>(places);
@@ -110,7 +110,7 @@ int main(int count, char** arguments) {
         {"smooth", gpu.sampler(kSettings)},
         {"at", gpu.buffer(at)},
         {"target", gpu.buffer(target)},
-        // What is written starts as zeros, the FILL_WORD of textured.h.
+        // Written arrays start as zeros, the FILL_WORD of textured.h.
         {"total", gpu.buffer(Bytes(sizeof(float)))},
         {"picture_bar", gpu.buffer(Bytes(4 * sizeof(float) * texels()))},
         {"at_bar", gpu.buffer(Bytes(at.size()))},

@@ -2,7 +2,7 @@
 
     python samples/hosts/python_wgpu/main.py [FOLDER] [--target wgsl|spirv]
 
-FOLDER is what `prepare.py` wrote, by default `out` beside it.
+FOLDER is the output of `prepare.py`, by default `out` beside it.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import numpy as np
 from shaderad_build import Array, Build, HostError
 
 TOLERANCE = 1e-5
-"""Of the largest number: float32, hundreds of terms added in any order."""
+"""Relative to the largest number: float32, hundreds of terms added in any order."""
 UNIT_TOLERANCE = 4e-3
-"""The units of GPUs filter textures with weights of eight bits."""
+"""For texture units of GPUs, which filter with weights of eight bits."""
 ARRAYS = {
     "mesh_corners": "int3",
     "mesh_colors": "float3",
@@ -34,7 +34,7 @@ def data(folder: Path, name: str) -> bytes:
 
 
 def run_kernel(out: Path, target: str) -> bool:
-    """Computes the gradient of a mesh and compares; whether all is as expected."""
+    """Computes the gradient of a mesh, and returns true if all numbers are as expected."""
     build = Build(out / "mesh", target)
     kernel = build.kernel("squared_error")
     inputs = {name: build.array(data(out / "mesh_data", name), t) for name, t in ARRAYS.items()}
@@ -80,7 +80,7 @@ def run_texture(out: Path, target: str) -> bool:
 def agrees(
     build: Build, folder: Path, name: str, array: Array, tolerance: float = TOLERANCE
 ) -> bool:
-    """Whether an array is what the Python API found; all its parts are float32, or zero."""
+    """True if an array agrees with that of the Python API; all its parts are float32, or zero."""
     found = np.frombuffer(build.read(array), np.float32)
     wanted = np.frombuffer(data(folder, f"expected_{name}"), np.float32)
     error = np.abs(found - wanted).max() / np.abs(wanted).max()

@@ -1,8 +1,8 @@
-"""Runs kernels and graphs that `shaderad build` wrote, by wgpu: all it knows is manifest.json.
+"""Runs kernels and graphs that `shaderad build` wrote, by wgpu and nothing but manifest.json.
 
-An entry of the manifest has a plan for each mode: numbered buffers, and commands over them.
-`Kernel` and `Graph` find the sizes of a call, `Run` makes the buffers and does the commands. What
-threads report, such as an index out of range, is raised by the next `Build.read`, with the Python
+An entry of the manifest has a plan for each mode, with numbered buffers and commands over them.
+`Kernel` and `Graph` compute the sizes of a call; `Run` creates the buffers and runs the commands.
+The next `Build.read` raises the reports of threads, such as an index out of range, with the Python
 line.
 """
 
@@ -29,18 +29,18 @@ FEATURES = {
     "half": "shader-f16",
     "double": "shader-f64",
 }
-"""Features of the manifest, and what wgpu calls them."""
+"""Features of the manifest, with their names in wgpu."""
 LIMITS = (
     "max-buffer-size",
     "max-storage-buffer-binding-size",
     "max-storage-buffers-per-shader-stage",
 )
-"""Asked for as high as the adapter goes: WebGPU promises 8 buffers of 128 MiB."""
+"""Limits that are raised to those of the adapter: WebGPU guarantees only 8 buffers of 128 MiB."""
 FILTERABLE = "float32-filterable"
-"""Asked for where programs filter textures: without it formats have 8 or 16 bits a channel."""
+"""Requested if programs filter textures: without it, formats have at most 16 bits per channel."""
 WRAPS = {"repeat": "repeat", "clamp": "clamp-to-edge", "mirror": "mirror-repeat"}
 LINEAR, MIXES_LEVELS = 1 << 6, 1 << 7
-"""Bits of a sampler's settings behind those of its wraps."""
+"""Bits of a sampler's settings that follow those of its wrap modes."""
 GROUPS_A_ROW = 65535
 REPORT_BYTES = 2080
 USAGE = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
@@ -48,7 +48,7 @@ Shape = tuple[int, ...]
 
 
 class HostError(Exception):
-    """What is wrong with the folder, the device or an argument, in one sentence."""
+    """An error in the folder, the device or an argument, described in one sentence."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Array:
     buffer: wgpu.GPUBuffer
     byte_count: int
     shape: Shape
-    """Of elements: a float3 is one."""
+    """The shape in elements, of which a float3 is one."""
 
 
 @dataclass(frozen=True)
@@ -67,11 +67,11 @@ class Texture:
 
     texture: wgpu.GPUTexture
     dimension: str
-    """``"1d"``, ``"2d"``, ``"3d"``, or ``"cube"``: six layers."""
+    """``"1d"``, ``"2d"``, ``"3d"``, or ``"cube"``, which has six layers."""
     byte_count = 0
 
     def extents(self, level: int) -> tuple[int, int, int]:
-        """Texels along x, y and z on a level; the faces of a cube along z."""
+        """Texels along x, y and z on a level; for a cube, z counts the faces."""
         width, height, depth = (max(1, n >> level) for n in self.texture.size)
         return width, height, 6 if self.dimension == "cube" else depth
 
@@ -180,7 +180,7 @@ class Build:
         format: str = "rgba32float",  # noqa: A002 - WebGPU's word
         dimension: str = "2d",
     ) -> Texture:
-        """A texture of the bytes of its levels, row after row; `size` along x, y and z."""
+        """A texture from the bytes of its levels, row after row; `size` is along x, y and z."""
         native = self.device.create_texture(
             size=size,
             format=format,
@@ -214,7 +214,7 @@ class Build:
         return Sampler(native, struct.pack("<I", settings))
 
     def read(self, array: Array) -> bytes:
-        """The bytes of an array; raises what threads reported since the last time."""
+        """The bytes of an array; raises the first report of threads since the last read."""
         queue = self.device.queue
         count, site, index, length = struct.unpack("<4I", queue.read_buffer(self._report, 0, 16))
         if count:
@@ -225,15 +225,15 @@ class Build:
         return bytes(queue.read_buffer(array.buffer, 0, array.byte_count))
 
     def buffer(self, byte_count: int, word: int = 0) -> wgpu.GPUBuffer:
-        """A buffer that repeats one 32-bit word; at least 16 bytes, for none may be empty."""
+        """A buffer that repeats one 32-bit word; at least 16 bytes, because none may be empty."""
         size = max(16, _up(byte_count, 4))
         buffer = self.device.create_buffer(size=size, usage=USAGE)
-        if word:  # WebGPU's buffers are zero to begin with.
+        if word:  # new buffers of WebGPU are zero
             self.device.queue.write_buffer(buffer, 0, struct.pack("<I", word) * (size // 4))
         return buffer
 
     def site_base(self, program: dict[str, Any]) -> int:
-        """Where the places that a program can report start in the table of all."""
+        """The index of a program's first report site in the table of all sites."""
         if program["file"] not in self._site_bases:
             self._site_bases[program["file"]] = len(self._sites)
             self._sites += program["sites"]
@@ -247,7 +247,7 @@ class Build:
                 code=code.decode() if self.target == "wgsl" else code
             )
             made = self.device.create_bind_group_layout
-            # A build with `--space 2` leaves groups 0 and 1 to others: empty here.
+            # A build with `--space 2` leaves groups 0 and 1 to others; they are empty here.
             empty = [made(entries=[]) for _ in range(_group(program))]
             layouts = [*empty, made(entries=_layout_entries(program))]
             layout = self.device.create_pipeline_layout(bind_group_layouts=layouts)
@@ -263,7 +263,7 @@ class Build:
         groups: tuple[int, int],
         encoder: wgpu.GPUCommandEncoder,
     ) -> None:
-        """Records a dispatch with its constants and what is bound for each resource by name."""
+        """Records a dispatch with its constants and the resources in `bound`, by name."""
         pipeline = self._pipeline(program)
         padded = words.ljust(max(16, _up(len(words), 16)), b"\0")
         constants = self.device.create_buffer_with_data(data=padded, usage=wgpu.BufferUsage.UNIFORM)
@@ -286,7 +286,7 @@ class Build:
 
 
 def _used(program: dict[str, Any]) -> list[dict[str, Any]]:
-    """All that a program binds; the place of what its code does not use is empty."""
+    """The resources that a program binds; those that its code does not use have an empty place."""
     bound = [{**program["parameters"], "access": "uniform"}, *program["resources"]]
     return [one for one in bound if one["place"]]
 
@@ -317,7 +317,7 @@ def _layout(one: dict[str, Any]) -> dict[str, Any]:
 
 
 def _bound_as(one: dict[str, Any], given: Any) -> Any:
-    """What a bind group takes for a buffer, texture or sampler."""
+    """The entry of a bind group for a buffer, texture or sampler."""
     match one["access"], given:
         case "sampler", Sampler():
             return given.sampler
@@ -331,7 +331,7 @@ def _bound_as(one: dict[str, Any], given: Any) -> Any:
 def _plan_of(
     entry: dict[str, Any], plans: dict[str, Any], mode: str, otherwise: str
 ) -> dict[str, Any]:
-    """The plan of a mode; `otherwise` says why there is none where the build does not."""
+    """The plan of a mode; `otherwise` is the reason if it is missing and the build gives none."""
     plan = plans.get(mode)
     if plan is None:
         why = plans.get(f"no_{mode}") or {"reason": otherwise}
@@ -349,13 +349,13 @@ class Kernel:
 
     def primal(self, inputs: Mapping[str, Input], dim: Shape, uniforms: Mapping[str, bytes] = {},
                shapes: Mapping[str, Shape] = {}) -> dict[str, Array]:  # fmt: skip
-        """What the kernel writes, by name.
+        """The arrays that the kernel writes, by name.
 
         Args:
-            inputs: By name, as manifest.json spells it: `mesh_colors` for ``mesh.colors``.
-            dim: How many threads along each axis.
-            uniforms: By name: the 32-bit words of each.
-            shapes: Of written arrays that do not have the shape `dim`.
+            inputs: The inputs by their names in manifest.json: `mesh_colors` for ``mesh.colors``.
+            dim: The number of threads along each axis.
+            uniforms: The 32-bit words of each uniform, by name.
+            shapes: The shapes of written arrays that differ from `dim`.
         """
         return self._run("primal", inputs, dim, uniforms, shapes)
 
@@ -366,11 +366,11 @@ class Kernel:
 
         Args:
             inputs: As for `primal`.
-            cotangents: By name; zeros where one is missing.
+            cotangents: Cotangents by name; zeros if one is missing.
             dim: As for `primal`.
             uniforms: As for `primal`.
             shapes: As for `primal`.
-            results: What `primal` gave: read where a kernel keeps a minimum or maximum.
+            results: The results of `primal`, which kernels with a minimum or maximum read.
         """
         bars = {f"{name} cotangent": bar for name, bar in cotangents.items()}
         found = self._run("backward", {**inputs, **results, **bars}, dim, uniforms, shapes)
@@ -450,7 +450,7 @@ class Graph:
         self._plans = plans
 
     def run(self, mode: str, arrays: Sequence[Array]) -> list[Array]:
-        """Runs the plan of a mode; arrays stand in the order of its `inputs` and `outputs`."""
+        """Runs the plan of a mode; arrays are in the order of its `inputs` and `outputs`."""
         plan = _plan_of(self._entry, self._plans, mode, "build with --jvp")
         if len(arrays) != len(plan["inputs"]):
             raise HostError(
@@ -460,7 +460,7 @@ class Graph:
         return Run(self._build, self._plans["programs"], plan, arrays, known, {}).outputs()
 
     def _sizes(self, arrays: Sequence[Array]) -> dict[str, int]:
-        """The sizes that the arguments fix; all arrays must agree on them."""
+        """The sizes that the arguments determine; all arrays must agree on them."""
         known: dict[str, int] = {}
         inputs, assumes = self._entry["inputs"], self._entry["assumes"]
         pairs = [*zip(inputs, arrays, strict=False)]
@@ -481,7 +481,7 @@ class Graph:
 
 
 class Run:
-    """One run of one plan: its buffers by number, and what the names of sizes stand for."""
+    """One run of one plan, with its buffers by number and its sizes by name."""
 
     def __init__(self, build: Build, programs: list[dict[str, Any]], plan: dict[str, Any],
                  arrays: Sequence[Input], sizes: Mapping[str, int],
@@ -492,7 +492,7 @@ class Run:
         self._known = {**sizes, "$group_limit": GROUPS_A_ROW}
         self._known |= {f"$start_{k}": 0 for k in range(len(arrays))}
         self._uniforms = uniforms
-        # Textures and samplers stand for themselves.
+        # Textures and samplers are bound directly.
         self._buffers = dict(enumerate(getattr(one, "buffer", one) for one in arrays))
         self._encoder = build.device.create_command_encoder()
         self._do(plan["commands"])
@@ -510,7 +510,7 @@ class Run:
         return evaluated(text, self._known)
 
     def _buffer(self, number: int) -> Any:
-        """Made when it is first used: what its size depends on is known then."""
+        """Creates a buffer at its first use, when its size is known."""
         if number not in self._buffers:
             size = self._size(self._plan["buffers"][number]["byte_count"])
             self._buffers[number] = self._build.buffer(size)
@@ -588,7 +588,7 @@ class Run:
 
 
 def evaluated(text: int | str, known: Mapping[str, int]) -> int:
-    """What an expression of docs/plans.md comes to; its operators mean what Python's do."""
+    """The value of an expression of docs/plans.md, whose operators are those of Python."""
     if isinstance(text, int):
         return text
     numbers: dict[str, int] = {}

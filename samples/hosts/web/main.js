@@ -1,12 +1,12 @@
-// Runs the gradients of a mesh, a graph and a texture, and compares them with what Python found.
+// Runs the gradients of a mesh, a graph and a texture, and compares them with those of Python.
 
 import { HostError, load } from "./shaderad.js";
 
-// Of the largest number: float32, hundreds of terms added in any order.
+// Relative to the largest number: float32, hundreds of terms added in any order.
 const TOLERANCE = 1e-5;
-// The units of GPUs filter textures with weights of eight bits.
+// For texture units of GPUs, which filter with weights of eight bits.
 const UNIT_TOLERANCE = 4e-3;
-// What `prepare.py` wrote; the page is served from the folder above, which holds both.
+// The output of `prepare.py`; the page is served from the folder above, which holds both.
 const OUT = new URLSearchParams(location.search).get("out") ?? "../out";
 
 async function data(path) {

@@ -1,6 +1,6 @@
-// Types of shaderad.js. Those of WebGPU come with TypeScript 6 or newer, or by @webgpu/types.
+// Types of shaderad.js. Those of WebGPU come with TypeScript 6 or newer, or from @webgpu/types.
 
-/** What is wrong with the folder, the device or an argument, in one sentence. */
+/** An error in the folder, the device or an argument, described in one sentence. */
 export class HostError extends Error {}
 
 /** Packed elements in a buffer; `shape` counts elements: a float3 is one. */
@@ -16,7 +16,7 @@ export interface DeviceTexture {
   texture: GPUTexture;
   dimension: TextureDimension;
   shape: number[];
-  /** Texels along x, y and z on a level; the faces of a cube along z. */
+  /** Texels along x, y and z on a level; for a cube, z counts the faces. */
   extents(level: number): [number, number, number];
 }
 
@@ -28,28 +28,28 @@ export interface DeviceSampler {
   settings: Uint32Array;
 }
 
-/** What a kernel takes: its parameters say which. */
+/** An input of a kernel, of the kind of its parameter. */
 export type Input = DeviceArray | DeviceTexture | DeviceSampler;
 
-/** What a call of a kernel says beside its arrays. */
+/** The options of a call of a kernel. */
 export interface Launch {
-  /** How many threads along each axis. */
+  /** The number of threads along each axis. */
   dim: number[];
   /** Values by name, as typed arrays of 32-bit words. */
   uniforms?: Record<string, ArrayBufferView>;
-  /** Of written arrays that do not have the shape `dim`. */
+  /** The shapes of written arrays that differ from `dim`. */
   shapes?: Record<string, number[]>;
 }
 
 export interface BackwardLaunch extends Launch {
-  /** What `primal` gave, for kernels that keep a minimum or maximum. */
+  /** The results of `primal`, for kernels with a minimum or maximum. */
   results?: Record<string, DeviceArray>;
 }
 
 export interface Kernel {
-  /** What the kernel writes, by name; inputs are `mesh_colors` for `mesh.colors`. */
+  /** The arrays that the kernel writes, by name; inputs are `mesh_colors` for `mesh.colors`. */
   primal(inputs: Record<string, Input>, how: Launch): Promise<Record<string, DeviceArray>>;
-  /** The gradient by each input, given that by each output; zeros where one is missing. */
+  /** The gradient by each input, given that by each output; zeros if one is missing. */
   backward(
     inputs: Record<string, Input>,
     cotangents: Record<string, DeviceArray>,
@@ -63,7 +63,7 @@ export type Mode = "primal" | "backward" | "forward";
 export interface Graph {
   /** Arrays are given and returned in the order of the plan's inputs and outputs. */
   run(mode: Mode, arrays: DeviceArray[]): Promise<DeviceArray[]>;
-  /** The same, to be run many times; `carries[k]` is the output that becomes input `k`. */
+  /** Prepares the same for many runs; `carries[k]` is the output that becomes input `k`. */
   prepared(
     mode: Mode,
     arrays: DeviceArray[],
@@ -71,7 +71,7 @@ export interface Graph {
   ): Promise<Prepared>;
 }
 
-/** A plan at given arrays; `outputs` stay where they are from run to run. */
+/** A plan for fixed arrays; `outputs` are the same buffers in every run. */
 export interface Prepared {
   readonly outputs: DeviceArray[];
   /** The programs that a run dispatches, in order. */
@@ -79,20 +79,20 @@ export interface Prepared {
   run(): void;
 }
 
-/** A type of the manifest: how its elements are packed. */
+/** The layout of a type of the manifest. */
 export interface ElementType {
   readonly byte_count: number;
 }
 
 export interface Build {
   readonly folder: string;
-  /** manifest.json, as docs/manifest.md describes it. */
+  /** manifest.json; docs/manifest.md describes it. */
   readonly manifest: Readonly<Record<string, unknown>>;
   readonly types: Readonly<Record<string, ElementType>>;
   readonly device: GPUDevice;
   /** A kernel, ready to be called. */
   kernel(name: string): Promise<Kernel>;
-  /** A graph; what a mode of it runs is compiled when that is run first. */
+  /** A graph; the programs of a mode are compiled at its first run. */
   graph(name: string): Graph;
   /** Copies the bytes of packed elements of a type to the device. */
   array(data: ArrayBuffer | ArrayBufferView, element: string, shape?: number[]): DeviceArray;
@@ -103,14 +103,14 @@ export interface Build {
   ): DeviceTexture;
   /** A texture of yours, for kernels. */
   textureOf(texture: GPUTexture, dimension?: TextureDimension): DeviceTexture;
-  /** Copies packed texels on the device to a level, for formats of 32 bits a channel. */
+  /** Copies packed texels on the device to a level, for formats with 32 bits per channel. */
   copyToTexture(array: DeviceArray, texture: DeviceTexture, mipLevel?: number): void;
   sampler(how?: {
     filter?: "linear" | "nearest";
     wrap?: "repeat" | "clamp" | "mirror";
     mipFilter?: "linear" | "nearest";
   }): DeviceSampler;
-  /** The bytes of an array; throws what threads reported since the last time. */
+  /** The bytes of an array; throws the first report of threads since the last read. */
   read(array: DeviceArray): Promise<ArrayBuffer>;
   /** A buffer that repeats one 32-bit word. */
   buffer(byteCount: number, word?: number): GPUBuffer;
@@ -118,7 +118,7 @@ export interface Build {
 
 /**
  * Opens a build.
- * @param folder Where manifest.json is, as a URL.
- * @param device Your own, with the features that the build needs.
+ * @param folder The URL of the folder of manifest.json.
+ * @param device Your own device, with the features that the build needs.
  */
 export function load(folder: string, device?: GPUDevice): Promise<Build>;

@@ -1,39 +1,39 @@
-// Runs kernels and graphs of a folder that `shaderad build --target wgsl` wrote: all it knows is
-// manifest.json and the WGSL beside it. No dependencies; copy this file.
+// Runs kernels and graphs of a folder that `shaderad build --target wgsl` wrote, from manifest.json
+// and the WGSL beside it. It has no dependencies, so you can copy this file.
 //
 //     const build = await load("out/mesh");
 //     const kernel = await build.kernel("shade");
-//     const { color } = await kernel.primal({ samples, .. }, { dim: [n] });
+//     const { color } = await kernel.primal({ samples, ... }, { dim: [n] });
 //     new Float32Array(await build.read(color));
 //
 //     const step = await build.graph("step").prepared("primal", [x], { 0: 0 });
 //     for (let k = 0; k < 100; k++) step.run();      // output 0 is the next run's input 0
 //
-// Calls only record and submit. What threads report, such as an index out of range, is thrown by
-// the next `read`, with the Python line; so is what WebGPU has against a call.
+// Calls only record and submit. The next `read` throws the reports of threads, such as an index out
+// of range, with the Python line. It also throws errors of WebGPU.
 
 const SCHEMA = "shaderad-manifest";
 const SCHEMA_VERSION = 3;
 const TARGET = "wgsl";
 const FEATURES = { half: "shader-f16", subgroups: "subgroups" };
-// Asked for where programs filter textures: without it their formats have 8 or 16 bits a channel.
+// Requested if programs filter textures: without it, formats have at most 16 bits per channel.
 const FILTERABLE = "float32-filterable";
-// Asked for as high as the adapter goes: WebGPU promises 8 buffers of 128 MiB.
+// Raised to the limits of the adapter: WebGPU guarantees only 8 buffers of 128 MiB.
 const LIMITS = ["maxBufferSize", "maxStorageBufferBindingSize", "maxStorageBuffersPerShaderStage"];
 const GROUPS_A_ROW = 65535;
 const REPORT_BYTES = 2080;
 const WRAPS = ["repeat", "clamp", "mirror"];
 const ADDRESS_MODES = { repeat: "repeat", clamp: "clamp-to-edge", mirror: "mirror-repeat" };
-// Bits of a sampler's settings behind those of its wraps: docs/manifest.md.
+// Bits of a sampler's settings that follow those of its wrap modes: docs/manifest.md.
 const [LINEAR, MIXES_LEVELS] = [1 << 6, 1 << 7];
 
-/** What is wrong with the folder, the device or an argument, in one sentence. */
+/** An error in the folder, the device or an argument, described in one sentence. */
 export class HostError extends Error {}
 
 /**
  * Opens a build.
- * @param {string} folder Where manifest.json is, as a URL.
- * @param {GPUDevice} [device] Your own, with the features that the build needs.
+ * @param {string} folder The URL of the folder of manifest.json.
+ * @param {GPUDevice} [device] Your own device, with the features that the build needs.
  */
 export async function load(folder, device) {
   const response = await fetched(`${folder}/manifest.json`);
@@ -96,7 +96,7 @@ class Build {
     return new Kernel(this, entry, target);
   }
 
-  /** A graph; what a mode of it runs is compiled when that is run first. */
+  /** A graph; the programs of a mode are compiled at its first run. */
   graph(name) {
     const { entry, target } = this.#found("graph", name);
     return new Graph(this, entry, target);
@@ -128,10 +128,10 @@ class Build {
   }
 
   /**
-   * Makes a texture, which kernels take where they say `Texture2D` and the like.
+   * Makes a texture for kernel parameters such as `Texture2D`.
    * @param {ArrayBufferView[]} levels The bytes of each level, row after row.
-   * @param {object} how `size`: texels along x, y and z; `format`: of WebGPU, of one, two or four
-   *     channels; `dimension`: "1d", "2d", "3d" or "cube", whose faces are the texels along z.
+   * @param {object} how `size`: texels along x, y and z; `format`: a format of WebGPU with one, two
+   *     or four channels; `dimension`: "1d", "2d", "3d" or "cube", whose faces lie along z.
    * @returns {DeviceTexture}
    */
   texture(levels, { size, format = "rgba32float", dimension = "2d" }) {
@@ -160,14 +160,14 @@ class Build {
   }
 
   /**
-   * Copies packed texels on the device to a level: floats, for formats of 32 bits a channel.
-   * @param {DeviceArray} array Such as a gradient step made of the level's texels.
+   * Copies packed texels on the device to a level: floats, for formats with 32 bits per channel.
+   * @param {DeviceArray} array Texels, such as those of the level after a gradient step.
    */
   copyToTexture({ buffer, offset, byteCount }, { texture, extents }, mipLevel = 0) {
     const [columns, rows, layers] = extents(mipLevel);
     const rowBytes = byteCount / (rows * layers);
     const encoder = this.device.createCommandEncoder();
-    for (let row = 0; row < rows * layers; row++) {  // Rows together would have to be padded.
+    for (let row = 0; row < rows * layers; row++) {  // A single copy needs padding.
       const origin = [0, row % rows, Math.floor(row / rows)];
       encoder.copyBufferToTexture(
         { buffer, offset: offset + row * rowBytes }, { texture, mipLevel, origin }, [columns, 1, 1]);
@@ -176,7 +176,7 @@ class Build {
   }
 
   /**
-   * Makes a sampler, which kernels take where they say `Sampler`.
+   * Makes a sampler for kernel parameters of type `Sampler`.
    * @param {object} how `filter` and `mipFilter`: "linear" or "nearest"; `wrap`: "repeat", "clamp"
    *     or "mirror".
    */
@@ -193,7 +193,7 @@ class Build {
     return { sampler, settings, offset: 0, byteCount: 0, shape: [] };
   }
 
-  /** The bytes of an array; throws what threads reported since the last time. */
+  /** The bytes of an array; throws the first report of threads since the last read. */
   async read(array) {
     const [report, bytes] = await Promise.all([
       this.#copied({ buffer: this.#report, offset: 0, byteCount: 16 }),
@@ -222,19 +222,19 @@ class Build {
     return bytes;
   }
 
-  /** A buffer that repeats one 32-bit word; at least 16 bytes, for none may be empty. */
+  /** A buffer that repeats one 32-bit word; at least 16 bytes, because none may be empty. */
   buffer(byteCount, word = 0) {
     const usage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST;
     const size = Math.max(16, up(byteCount, 4));
     const buffer = this.device.createBuffer({ size, usage, mappedAtCreation: word !== 0 });
-    if (word) {  // WebGPU's buffers are zero to begin with.
+    if (word) {  // New buffers of WebGPU are zero.
       new Uint32Array(buffer.getMappedRange()).fill(word);
       buffer.unmap();
     }
     return buffer;
   }
 
-  /** Compiles what is not compiled yet. */
+  /** Compiles the programs that are not compiled yet. */
   async compile(programs) {
     await Promise.all(programs.map((program) => {
       if (!this.#compiling.has(program.file)) {
@@ -249,7 +249,7 @@ class Build {
     this.#sites.push(...program.sites);
     const text = await (await fetched(`${this.folder}/${program.file}`)).text();
     const made = (entries) => this.device.createBindGroupLayout({ entries });
-    // A build with `--space 2` leaves groups 0 and 1 to others: empty here.
+    // A build with `--space 2` leaves groups 0 and 1 to others; they are empty here.
     const empty = Array.from({ length: groupOf(program) }, () => made([]));
     const bindGroupLayouts = [...empty, made(layoutEntries(program))];
     const pipeline = await this.device.createComputePipelineAsync({
@@ -308,7 +308,7 @@ class Build {
   }
 }
 
-/** Everything that the code of a program binds. */
+/** All resources that the code of a program binds. */
 function places({ parameters, resources }) {
   const all = [{ ...parameters, access: "uniform" }, ...resources];
   return all.filter(({ place }) => "binding" in place);
@@ -329,7 +329,7 @@ function layoutOf({ access, view, is_filtered: isFiltered }) {
   return { texture: { sampleType: isFiltered ? "float" : "unfilterable-float", viewDimension: view } };
 }
 
-/** What a bind group takes for a buffer, texture or sampler. */
+/** The entry of a bind group for a buffer, texture or sampler. */
 function boundAs({ access, view, name }, given) {
   if (access === "sampler" && given.sampler) return given.sampler;
   if (access === "texture" && given.texture) return given.seenAs(view);
@@ -351,7 +351,7 @@ class DeviceTexture {
     this.shape = [levels.map(product).reduce((left, right) => left + right)];
   }
 
-  /** Texels along x, y and z on a level; the faces of a cube along z. */
+  /** Texels along x, y and z on a level; for a cube, z counts the faces. */
   extents = (level) => {
     const { width, height, depthOrArrayLayers: depth } = this.texture;
     const halved = (extent) => Math.max(1, extent >> level);
@@ -374,7 +374,7 @@ const inRows = (groups) => (groups <= GROUPS_A_ROW
 const up = (number, step) => Math.ceil(number / step) * step;
 const product = (numbers) => numbers.reduce((left, right) => left * right, 1);
 
-/** The plan of a mode; `otherwise` says why there is none where the build does not. */
+/** The plan of a mode; `otherwise` is the reason if it is missing and the build gives none. */
 function planOf({ entry, plans }, mode, otherwise) {
   if (plans[mode]) return plans[mode];
   const why = plans[`no_${mode}`]?.reason ?? otherwise;
@@ -391,10 +391,10 @@ class Kernel {
   }
 
   /**
-   * What the kernel writes, by name.
-   * @param {Object<string, DeviceArray>} inputs By name: `mesh_colors` for `mesh.colors`.
-   * @param {object} how `dim`: how many threads along each axis; `uniforms`: typed arrays of
-   *     32-bit words; `shapes`: of written arrays that do not have the shape `dim`.
+   * The arrays that the kernel writes, by name.
+   * @param {Object<string, DeviceArray>} inputs Inputs by name: `mesh_colors` for `mesh.colors`.
+   * @param {object} how `dim`: the number of threads along each axis; `uniforms`: typed arrays of
+   *     32-bit words; `shapes`: the shapes of written arrays that differ from `dim`.
    * @returns {Promise<Object<string, DeviceArray>>}
    */
   primal(inputs, how) {
@@ -402,9 +402,8 @@ class Kernel {
   }
 
   /**
-   * The gradient by each input, given the gradient by each output (`cotangents`; zeros where one
-   * is missing). Kernels that keep a minimum or maximum also want `how.results`, which is what
-   * `primal` gave.
+   * The gradient by each input, given the gradient by each output (`cotangents`; zeros if one is
+   * missing). Kernels with a minimum or maximum also need `how.results`, the results of `primal`.
    * @returns {Promise<Object<string, DeviceArray>>}
    */
   backward(inputs, cotangents, how) {
@@ -510,10 +509,10 @@ class Graph {
   }
 
   /**
-   * The same, to be run many times: buffers and bind groups are made once, each `run` is one
-   * submission. What is in `arrays` then counts. After a run the output `carries[k]`, where there
-   * is one, is copied to input `k`, for the next.
-   * @param {Object<number, number>} carries Numbers of outputs by numbers of inputs.
+   * Prepares the same for many runs: buffers and bind groups are made once, and each `run` is one
+   * submission, which reads the current content of `arrays`. After a run, the output `carries[k]`,
+   * if there is one, is copied to input `k` for the next run.
+   * @param {Object<number, number>} carries Indices of outputs by indices of inputs.
    * @returns {Promise<Prepared>}
    */
   async prepared(mode, arrays, carries = {}) {
@@ -537,7 +536,7 @@ class Graph {
     return new Run(this.build, programs, plan, arrays, sizes);
   }
 
-  /** The sizes that arguments fix; all arrays must agree on them. */
+  /** The sizes that arguments determine; all arrays must agree on them. */
   #sizes(arrays) {
     const { inputs, sizes, assumes, name } = this.entry;
     const known = {};
@@ -561,7 +560,7 @@ const programsOf = (commands) =>
 const holdsWhile = (commands) =>
   commands.some((one) => one.do === "while" || holdsWhile(one.body ?? []));
 
-/** A plan at given arrays; `outputs` stay where they are from run to run. */
+/** A plan for fixed arrays; `outputs` are the same buffers in every run. */
 class Prepared {
   #build;
   #operations;
@@ -573,7 +572,7 @@ class Prepared {
       if (from.byteCount !== to.byteCount) {
         throw new HostError(`output ${output} has ${from.byteCount} bytes, not ${to.byteCount}`);
       }
-      // The copies happen one after the other: none may change what another takes.
+      // Copies run one after the other, so none may change the source of another.
       if (arrays.some(({ buffer }) => buffer === from.buffer)) {
         throw new HostError(`output ${output} is an input itself: it cannot be carried`);
       }
@@ -593,7 +592,7 @@ class Prepared {
   }
 }
 
-/** One run of one plan: its buffers by number, and what its names stand for. */
+/** One run of one plan, with its buffers by number and its sizes by name. */
 class Run {
   constructor(build, programs, plan, arrays, sizes, uniforms = {}) {
     this.build = build;
@@ -603,7 +602,7 @@ class Run {
     this.byteCounts = plan.buffers.map((one) => one.byte_count);
     this.known = { ...sizes, $group_limit: GROUPS_A_ROW };
     this.operations = [];
-    this.buffers = arrays.map((one) => one.buffer ?? one);  // Textures, samplers: themselves.
+    this.buffers = arrays.map((one) => one.buffer ?? one);  // Textures and samplers directly.
     arrays.forEach(({ offset }, k) => {
       if (offset) this.buffers[k] = this.#moved(arrays[k]);
       this.known[`$start_${k}`] = 0;
@@ -620,7 +619,7 @@ class Run {
     return evaluated(text, this.known);
   }
 
-  /** Made when it is first used: what its size depends on is known then. */
+  /** Creates a buffer at its first use, when its size is known. */
   #buffer(number) {
     return this.buffers[number] ??= this.build.buffer(this.#size(this.byteCounts[number]));
   }
@@ -709,7 +708,7 @@ class Run {
   }
 }
 
-/** What an expression of docs/plans.md comes to. */
+/** The value of an expression of docs/plans.md. */
 function evaluated(text, known) {
   if (typeof text === "number") return text;
   const tokens = text.match(/\/\/|[-+*(),]|[$_.\p{L}\p{N}]+/gu);

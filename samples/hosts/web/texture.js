@@ -1,5 +1,5 @@
-// Trains a texture, as an engine would: the texture stays one of WebGPU's, the gradient by its texels
-// is an array, and a step is copied back into the texture.
+// Trains a texture, as an engine would: it stays a WebGPU texture, the gradient by its texels is an
+// array, and each step is copied back into the texture.
 
 import { HostError, load } from "./shaderad.js";
 
@@ -9,7 +9,7 @@ const PLACES = 1 << 14;
 const STEPS = 60;
 const RATE = 0.1;
 
-/** The picture to be found: rings and stripes; red, green, blue, alpha from 0 to 1. */
+/** The target picture: rings and stripes; red, green, blue, alpha from 0 to 1. */
 function wanted(u, v) {
   const [x, y] = [u - 0.5, v - 0.5];
   const ring = 0.5 + 0.5 * Math.cos(40 * Math.hypot(x, y));
@@ -17,7 +17,7 @@ function wanted(u, v) {
   return [ring, 0.5 * ring + 0.5 * stripe, stripe, 1];
 }
 
-/** Places drawn at random, and what the picture shows there. */
+/** Random points, and the colours of the picture there. */
 function drawn() {
   const [at, target] = [new Float32Array(2 * PLACES), new Float32Array(4 * PLACES)];
   for (let k = 0; k < PLACES; k++) {

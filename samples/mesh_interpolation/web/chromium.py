@@ -1,7 +1,7 @@
 """Chromium without a window: opens a page of a folder, runs scripts in it, takes pictures of it.
 
-Told what to do over two pipes, by the DevTools protocol: JSON with a zero byte behind each message.
-WebGPU is a software driver's that Chromium brings; no GPU is needed.
+Commands go over two pipes by the DevTools protocol, which is JSON with a zero byte after each
+message. WebGPU runs on a software driver that Chromium includes, so no GPU is needed.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from pathlib import Path
 from typing import Any
 
 PROGRAM = shutil.which("chromium") or shutil.which("google-chrome")
-# A container's root has no sandbox and a small /dev/shm; on a busy machine a driver that is a
-# program may take long over a shader, and yet it does not hang.
+# A container's root has no sandbox and a small /dev/shm. On a busy machine, a software driver may
+# take long over a shader without hanging.
 HEADLESS = ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu-watchdog",
             "--no-first-run", "--hide-scrollbars")  # fmt: skip
 WEBGPU = ("--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader")
-# A compositor by the same driver: any other leaves WebGPU's canvases blank.
+# The compositor uses the same driver, because any other leaves WebGPU's canvases blank.
 COMPOSITOR = ("--enable-gpu", "--ignore-gpu-blocklist", "--enable-features=Vulkan",
               "--use-vulkan=swiftshader", "--use-angle=swiftshader",
               "--enable-unsafe-swiftshader")  # fmt: skip
 PATIENCE = 300.0
-"""Seconds, after which a tab is closed whatever it does."""
+"""Seconds after which a tab is closed in any case."""
 
 Message = Mapping[str, Any]
 
 
 class Quiet(SimpleHTTPRequestHandler):
-    """Serves files, and says nothing of it."""
+    """Serves files without a log."""
 
     def log_request(self, *_: object) -> None:
         pass
@@ -59,7 +59,7 @@ def served(folder: Path) -> Iterator[str]:
 
 
 class Tab:
-    """The one page of a Chromium, whose profile goes when it is closed."""
+    """The single page of a Chromium, whose profile is removed when it closes."""
 
     def __init__(
         self, size: tuple[int, int] = (800, 600), flags: Sequence[str] = WEBGPU + COMPOSITOR
@@ -119,7 +119,7 @@ class Tab:
         self._first(lambda found: found.get("method") == "Page.loadEventFired")
 
     def value(self, script: str) -> Any:
-        """What an expression comes to, which may be a promise."""
+        """The value of an expression, which may be a promise."""
         how = {"awaitPromise": True, "returnByValue": True}
         found = self.tell("Runtime.evaluate", expression=script, **how)
         if "exceptionDetails" in found:
@@ -127,7 +127,7 @@ class Tab:
         return found["result"].get("value")
 
     def picture(self) -> bytes:
-        """What the page looks like, as PNG."""
+        """A screenshot of the page, as PNG."""
         return base64.b64decode(self.tell("Page.captureScreenshot", format="png")["data"])
 
     def drag(self, start: tuple[float, float], end: tuple[float, float]) -> None:

@@ -1,13 +1,13 @@
-// The graphs of a step, built for WGSL, at the arrays of a scene -> a fit, as fit.py is in Python.
+// The graphs of a step, built for WGSL, and the arrays of a scene -> a fit like that of fit.py.
 //
-// A step is one submission. What it leaves to the next stays on the device, in the same buffers:
-// pictures of the fit are prepared once and always show how far it is.
+// A step is one submission. The state between steps stays on the device in the same buffers, so
+// pictures of the fit are prepared once and always show its current state.
 
 import { orbit } from "./scene.js";
 
 const CAMERA = "Camera";
 const VECTOR = "float3";
-// Of every step: the loss, its gradient, what is fitted, and then the optimiser's state.
+// The outputs of every step: the loss, its gradient, the fitted array, then the optimiser's state.
 const [LOSS, GRADIENT, FITTED] = [0, 1, 2];
 const isState = (name) => name.startsWith("state.");
 
@@ -17,7 +17,7 @@ export class Fit {
   /** The learning rate, which may be set between steps. */
   lr;
   #scene;
-  /** What does not change, by the names that graphs give it. */
+  /** The constants, by their names in the graphs. */
   #arrays;
   #plan;
   #start;
@@ -30,10 +30,10 @@ export class Fit {
   #pictures = {};
 
   /**
-   * @param {object} scene What `sceneOf` found.
+   * @param {object} scene The result of `sceneOf`.
    * @param {string} attribute One of the names in `scene.fits`.
    * @param {number} size Pixels along an edge of each target.
-   * @param {number} shownSize Pixels along an edge of the pictures that are looked at.
+   * @param {number} shownSize Pixels along an edge of the displayed pictures.
    */
   static async of(scene, attribute, size, shownSize) {
     const fit = new Fit();
@@ -62,7 +62,7 @@ export class Fit {
     this.reset();
   }
 
-  /** Prepares the step, which carries what is fitted and the optimiser's state to the next. */
+  /** Prepares the step, which carries the fitted array and the optimiser's state to the next. */
   async #makeStep(given) {
     const { graph, fitted } = this.#plan;
     const { inputs } = this.#scene.graph(graph).entry;
@@ -98,7 +98,7 @@ export class Fit {
     this.steps += 1;
   }
 
-  /** Back to before the first step. */
+  /** Returns to the state before the first step. */
   reset() {
     const { device } = this.#scene;
     const encoder = device.createCommandEncoder();
@@ -116,7 +116,7 @@ export class Fit {
   }
 
   /**
-   * A picture as it is now, of shape `[shownSize, shownSize]`.
+   * A picture of the current state, of shape `[shownSize, shownSize]`.
    * @param {string} show "fit", "start", "target", "difference", or "gradient" of the last step.
    */
   async picture(show) {
@@ -143,7 +143,7 @@ export class Fit {
     return { runs: [picture], outputs: picture.outputs };
   }
 
-  /** What the mesh carries in a view, where that is not what it should. */
+  /** The attribute of the mesh in a view, if it is not the true one. */
   #look(show) {
     const arrays = { fit: this.#fitted, start: this.#start };
     return show in arrays ? { [this.#plan.fitted]: arrays[show] } : {};

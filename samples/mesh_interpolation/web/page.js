@@ -1,9 +1,9 @@
-// The page: a step of the fit for each frame, what it shows, and its controls.
+// The page: steps of the fit in each frame, its pictures, and its controls.
 //
-// In the address, `?fit=colors` chooses what is fitted, `size` the pixels along an edge of a
-// target, `lr` the learning rate, `steps` after how many the page pauses, `pace` how many it takes
-// for each frame, `edge` the pixels along an edge of the canvas, `samples` how many smooth each of
-// those, along an edge; `direct` is 1 for a canvas of WebGPU's, 0 for one that is copied to.
+// In the address, `?fit=colors` chooses the attribute to fit, `size` the pixels along an edge of a
+// target, `lr` the learning rate, `steps` the steps after which the page pauses, `pace` the steps
+// per frame, `edge` the pixels along an edge of the canvas, and `samples` the picture's pixels
+// along an edge of each of those; `direct` is 1 for a WebGPU canvas, 0 for a copied one.
 
 import { Screen } from "./canvas.js";
 import { Curve } from "./curve.js";
@@ -14,9 +14,9 @@ import { HostError } from "./shaderad.js";
 import { turnable } from "./turning.js";
 
 const STEPS_A_READ = 10;
-const EDGE = 512;  // Of the canvas, in pixels.
+const EDGE = 512;  // The edge of the canvas in pixels.
 const [FEWEST_PIXELS, MOST_PIXELS] = [16, 2048];  // Along an edge.
-const PAUSE_AFTER = 600;  // Steps: a page that nobody looks at comes to rest.
+const PAUSE_AFTER = 600;  // Steps, so that a forgotten page stops.
 
 const query = new URLSearchParams(location.search);
 const shown = () => document.querySelector("[name=show]:checked").value;
@@ -30,11 +30,11 @@ class Page {
   #curve = new Curve(find("curve"));
   #resetView;
   #pauseAt;
-  /** Whether what is shown is not what should be. */
+  /** True if the canvas is out of date. */
   #isStale;
-  /** How much is on its way: losses, another fit. */
+  /** The number of pending reads of losses and starts of fits. */
   #waits = 0;
-  /** Where the speed is counted from; undefined while paused. */
+  /** The start of the measurement of speed; undefined while paused. */
   #since;
 
   async open() {
@@ -54,12 +54,12 @@ class Page {
     await this.#choose();
   }
 
-  /** Starts to fit what is selected. */
+  /** Starts the selected fit. */
   async #choose() {
     const name = find("attribute").value;
     const size = pixels("size", this.#scene.fits[name].size);
     const fit = await this.#awaited(Fit.of(this.#scene, name, size, this.#shownSize));
-    if (name !== find("attribute").value) return;  // Something else was selected in between.
+    if (name !== find("attribute").value) return;  // Another fit was selected in the meantime.
     [this.#fit, this.#size] = [fit, size];
     this.#setRate(asked("lr", this.#fit.lr));
     this.#tellAbout(name);
@@ -155,12 +155,12 @@ class Page {
     this.#tell();
   }
 
-  /** Reads the loss and shows it; frames go on meanwhile. */
+  /** Reads the loss and shows it; frames continue in the meantime. */
   async #note() {
     const { steps } = this.#fit;
     const [fit, time] = [this.#fit, performance.now()];
     const loss = await this.#awaited(fit.loss());
-    if (fit !== this.#fit || steps > fit.steps) return;  // Something else began in between.
+    if (fit !== this.#fit || steps > fit.steps) return;  // Another fit began in the meantime.
     this.#curve.add(steps, loss);
     find("psnr").textContent = (-10 * Math.log10(loss)).toFixed(2);
     if (this.#since) {

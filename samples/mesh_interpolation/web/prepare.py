@@ -3,8 +3,8 @@
     python samples/mesh_interpolation/web/prepare.py [OUT]
     python -m http.server -d samples/mesh_interpolation/out/page
 
-Any server of files will do, and no Python runs behind it: the graphs of `steps.py` are built here,
-and the page runs their plans by the loader of samples/hosts/web. No device is needed.
+Any file server can serve it, because no Python runs behind it: the graphs of `steps.py` are built
+here, and the page runs their plans by the loader of samples/hosts/web. No device is needed.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ SHARED = [
     SAMPLE.parent / "hosts" / "web" / "shaderad.js",
     *(SAMPLE.parent / "live" / name for name in ("canvas.js", "curve.js", "page.css", "parts.js")),
 ]
-"""The loader of builds, and what the pages of other samples have, too."""
-# Of the graphs that each file defines, those that the page runs.
+"""The loader of builds, and files that pages of other samples use as well."""
+# The graphs of each file that the page runs.
 BUILDS = {
     "steps": ["hits_of", "picture", "difference", "heated", "color_step", "normal_step"],
     "position_steps": ["adjacent", "watched", "position_step"],
@@ -68,16 +68,16 @@ FITS = {
         "scheduled": 200,
     },
 }
-"""What the page offers, each with the model, the graphs that run before the first step and what
-becomes of their outputs, the graph of a step, the input that it moves, and inputs that go from one
-number to another in so many steps."""
+"""The fits on the page. Each has the model, the graphs that run before the first step and the use
+of their outputs, the graph of a step, the input that it moves, and inputs that change from one
+number to another in a number of steps."""
 
 Arrays = dict[str, tuple[str, np.ndarray[Any, Any]]]
-"""By name the type of elements, and their numbers; those of one lie along the last axis."""
+"""The type of elements and their numbers by name; the last axis holds those of one element."""
 
 
 def spot(subdivisions: int) -> Arrays:
-    """The model whose colours and normals are fitted, and what they are at first."""
+    """The model whose colours and normals are fitted, and their initial values."""
     import fit
     import scene
 
@@ -91,7 +91,7 @@ def spot(subdivisions: int) -> Arrays:
 
 
 def marbled() -> Arrays:
-    """The model whose positions are fitted, and what is seen of it."""
+    """The model whose positions are fitted, and its views."""
     import scene
 
     model = scene.spot(subdivisions=0)
@@ -114,7 +114,7 @@ def mesh(model: Any) -> Arrays:
 
 
 def write_data(out: Path, subdivisions: int) -> None:
-    """All arrays, packed, and what the page must know of them."""
+    """Writes all arrays, packed, and their description for the page."""
     import scene
 
     told = {}
@@ -132,10 +132,10 @@ def write_data(out: Path, subdivisions: int) -> None:
 
 
 def write_page(out: Path, subdivisions: int) -> None:
-    """All that the page needs."""
+    """Writes all files of the page."""
     out.mkdir(parents=True, exist_ok=True)
     for name, graphs in BUILDS.items():
-        # A step holds the gradient that the page needs; nobody differentiates the step.
+        # A step contains the gradient that the page needs, and is not differentiated itself.
         source, folder = SAMPLE / f"{name}.py", out / name
         sad.build(source, folder, entries=graphs, targets="wgsl", wrt="none")
     write_data(out, subdivisions)

@@ -1,4 +1,4 @@
-// What prepare.py wrote -> builds and arrays on one device.
+// The files of prepare.py -> builds and arrays on one device.
 
 import { HostError, load } from "./shaderad.js";
 
@@ -18,11 +18,11 @@ export async function sceneOf(folder) {
 }
 
 class Scene {
-  /** By model, then by the name that graphs give them. */
+  /** Arrays by model, then by their names in graphs. */
   arrays = {};
   #builds = [];
 
-  /** @param {object} told Where the camera is, and what may be fitted. */
+  /** @param {object} told The camera, and the available fits. */
   constructor({ camera, fits }) {
     this.camera = camera;
     this.fits = fits;
@@ -42,7 +42,7 @@ class Scene {
     return this.#builds.find(holds).graph(name);
   }
 
-  /** Elements on the device; zeros where no data are given. */
+  /** Elements on the device; zeros without data. */
   array(data, type, shape) {
     const build = this.#builds.find(({ types }) => type in types);
     const count = shape.reduce((left, right) => left * right, 1);

@@ -15,7 +15,7 @@ from chromium import Tab, served
 import prepare
 
 WINDOW = (1120, 912)
-# What is drawn before one frame is seen with the next. What was wrong is thrown.
+# Drawings before one frame appear with the next frame. Errors are thrown.
 AT_REST = """new Promise((done, fail) => (function look() {
   const { state } = document.body.dataset;
   if (state === "failed") fail(document.getElementById("message").textContent);
@@ -25,7 +25,7 @@ AT_REST = """new Promise((done, fail) => (function look() {
 
 
 def shown(page: Path, **query: object) -> bytes:
-    """What the page in a folder looks like when it is at rest."""
+    """A screenshot of the page in a folder after it has stopped."""
     with served(page) as address, Tab(WINDOW) as tab:
         tab.open(f"{address}/index.html?{urlencode(query)}")
         tab.value(AT_REST)
@@ -36,7 +36,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("file", type=Path)
     parser.add_argument("--steps", type=int, default=100)
-    parser.add_argument("--page", type=Path, help="what prepare.py wrote; default: written anew")
+    parser.add_argument("--page", type=Path, help="the output of prepare.py; default: written anew")
     given = parser.parse_args(arguments)
     if given.page and not (given.page / "index.html").is_file():
         parser.error(f"{given.page} is no page that prepare.py wrote")

@@ -1,4 +1,4 @@
-// A pointer over a canvas, its wheel, and arrow keys -> from where a picture is looked at.
+// A pointer over a canvas, its wheel, and arrow keys -> the camera of a picture.
 
 const RADIANS_A_PIXEL = 0.008;
 const RADIANS_A_KEY = 0.1;
@@ -8,7 +8,7 @@ const KEYS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDow
 
 /**
  * Calls `look({ turn, lift, distance })` whenever the view changes.
- * @returns {() => void} What goes back to the view at the start.
+ * @returns {() => void} A function that restores the first view.
  */
 export function turnable(element, start, look) {
   let view = { ...start };

@@ -1,4 +1,4 @@
-"""A window onto a fit that runs: orbit the mesh, move the learning rate, pause, start over.
+"""A window on a running fit: orbit the mesh, change the learning rate, pause, start over.
 
 Pictures stay on the device: shaderad's arrays are wgpu buffers, which the window's own pipeline
 reads. Only the loss comes back to the host.
@@ -20,7 +20,7 @@ PACKAGES = ("rendercanvas", "glfw", "imgui_bundle")
 
 
 class WindowError(Exception):
-    """What keeps a window from opening, in one line for the user."""
+    """The reason why a window cannot open, in one line for the user."""
 
 
 def run(attribute: str, size: int | None = None, runtime: str | None = None) -> None:
@@ -28,16 +28,16 @@ def run(attribute: str, size: int | None = None, runtime: str | None = None) -> 
 
     Args:
         attribute: One of `fit.ATTRIBUTES`.
-        size: Of the pictures, in pixels; `None` for what suits the attribute.
-        runtime: What the user asked for, if anything.
+        size: The size of the pictures in pixels; `None` for the default of the attribute.
+        runtime: The runtime that the user requested, if any.
 
     Raises:
-        WindowError: Where a package or a display is missing, or the runtime is not wgpu.
-        DeviceError: Where wgpu finds no device.
+        WindowError: A package or a display is missing, or the runtime is not wgpu.
+        DeviceError: wgpu finds no device.
     """
     _check(runtime)
     _check_display()
-    # Before the canvas, which would have wgpu look for OpenGL, too.
+    # Before the canvas, which would make wgpu look for OpenGL, too.
     device = sad.open_device("wgpu")
     from rendercanvas.glfw import RenderCanvas, loop
 
@@ -53,11 +53,11 @@ def run(attribute: str, size: int | None = None, runtime: str | None = None) -> 
 def screenshot(
     file: Path, attribute: str, size: int | None, steps: int, runtime: str | None = None
 ) -> None:
-    """Writes what the window shows after that many steps; needs no display.
+    """Writes a picture of the window after `steps` steps; needs no display.
 
     Raises:
-        WindowError: Where a package is missing, or the runtime is not wgpu.
-        DeviceError: Where wgpu finds no device.
+        WindowError: A package is missing, or the runtime is not wgpu.
+        DeviceError: wgpu finds no device.
     """
     _check(runtime)
     from rendercanvas.offscreen import OffscreenRenderCanvas
@@ -87,7 +87,7 @@ def _check(runtime: str | None) -> None:
 
 
 def _check_display() -> None:
-    """GLFW warns of what is missing and goes on, to end the process at its first window."""
+    """Checks for a display, because GLFW only warns, and ends the process at its first window."""
     import glfw
 
     with warnings.catch_warnings(record=True) as said:

@@ -1,6 +1,6 @@
-"""The panel beside the picture: what it says, and which methods it calls.
+"""The panel beside the picture: its texts, and the methods that it calls.
 
-Invariant: what can be done with it can be done by a call, so keys and tests need no panel.
+Invariant: every control only calls a method, so keys and tests need no panel.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from window.viewer import Viewer
 
 WIDTH = 320
-"""Of the panel, in logical pixels."""
+"""The width of the panel in logical pixels."""
 LR_DECADES = 1.5
-"""The slider of the learning rate goes so far to each side of the first one."""
+"""The range of the learning rate's slider to each side of the first rate, in powers of ten."""
 IN_RANGE = imgui.SliderFlags_.always_clamp
 HIGHEST_PSNR = 120.0
-"""Of the curve, which has no place for the infinity of a loss of 0."""
+"""The top of the curve, which cannot show the infinite PSNR of a loss of 0."""
 PLOT_PIXELS = 110
 BUTTONS_A_ROW = 3
 FONT = Path(imgui_bundle.__file__).parent / "assets" / "fonts" / "Roboto" / "Roboto-Regular.ttf"
@@ -71,7 +71,7 @@ class Controls:
         style.frame_padding = ImVec2(8, 6)
 
     def draw(self) -> None:
-        """Over what the canvas shows."""
+        """Draws the panel over the content of the canvas."""
         self.renderer.render()
 
     def _panel(self) -> None:
@@ -152,7 +152,7 @@ def _progress(player: Player) -> None:
 
 
 def _label(text: str, value: str = "") -> None:
-    """Above the next control, which is as wide as the panel."""
+    """Writes a label above the next control, which is as wide as the panel."""
     imgui.spacing()
     imgui.text_disabled(text)
     if value:
@@ -167,7 +167,7 @@ def _inner_right() -> float:
 
 
 def _choice(label: str, options: Iterable[str], chosen: str, a_row: int = BUTTONS_A_ROW) -> str:
-    """A button for each option, that of `chosen` lit; the one pressed, else `chosen`."""
+    """Draws a button for each option, with `chosen` lit; returns the pressed one, else `chosen`."""
     _label(label)
     return _buttons(list(options), chosen, a_row) or chosen
 

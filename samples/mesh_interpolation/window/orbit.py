@@ -1,4 +1,4 @@
-"""Movements of the mouse -> a camera on a sphere around what is looked at."""
+"""Movements of the mouse -> a camera on a sphere around its target."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kernels import Camera
 RADIANS_A_PIXEL = 0.008
 ZOOM_A_NOTCH = 0.9
 STEEPEST = 1.5
-"""Radians; at the pole, a quarter turn, there is no telling which way is right."""
+"""In radians; at the pole, a quarter turn, the direction to the right is undefined."""
 NEAREST, FARTHEST = 0.4, 4.0
 """As multiples of the first distance."""
 
@@ -30,7 +30,7 @@ class Orbit:
 
     @classmethod
     def of(cls, camera: Camera) -> Orbit:
-        """Starts where `camera` stands, around the point of its axis that is next to the origin."""
+        """Starts at the position of `camera`, around the point of its axis nearest the origin."""
         eye, forward = (np.array(v, float) for v in (camera.eye, camera.forward))
         distance = -float(eye @ forward)
         x, y, z = -forward
@@ -38,12 +38,12 @@ class Orbit:
         return cls(eye + distance * forward, distance, turn, tilt, float(camera.focal))
 
     def dragged(self, dx: float, dy: float) -> Orbit:
-        """The mesh follows the pointer, which moved so many pixels to the right and down."""
+        """The orbit after the pointer has dragged the mesh by pixels to the right and down."""
         tilt = np.clip(self.tilt + RADIANS_A_PIXEL * dy, -STEEPEST, STEEPEST)
         return replace(self, turn=self.turn - RADIANS_A_PIXEL * dx, tilt=float(tilt))
 
     def zoomed(self, notches: float) -> Orbit:
-        """Nearer for each notch that the wheel was turned away from the user."""
+        """The orbit after a zoom: each notch of the wheel away from the user moves it nearer."""
         zoom = np.clip(self.zoom * ZOOM_A_NOTCH**notches, NEAREST, FARTHEST)
         return replace(self, zoom=float(zoom))
 

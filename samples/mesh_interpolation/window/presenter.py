@@ -1,7 +1,7 @@
 """A picture in device memory -> a canvas of the same device, without a copy through the host.
 
-The fragment shader reads the storage buffer that the kernels wrote. Nothing is uploaded for a
-frame: the viewport says where the picture lies, and its size is a constant of the pipeline.
+The fragment shader reads the storage buffer that the kernels wrote. A frame uploads nothing: the
+viewport places the picture, and its size is a constant of the pipeline.
 """
 
 from __future__ import annotations
@@ -83,13 +83,13 @@ class Presenter:
         self.device.queue.submit([encoder.finish()])
 
     def _encoded(self, grey: float) -> tuple[float, float, float, float]:
-        """Clearing encodes for formats that say so, and only for those."""
+        """A grey for clearing, encoded in sRGB here unless the format makes clearing encode it."""
         if not self.format.endswith("srgb"):
             grey = 12.92 * grey if grey < 0.0031308 else 1.055 * grey ** (1 / 2.4) - 0.055
         return grey, grey, grey, 1.0
 
     def _bound(self, pipeline: Any, picture: sad.Array) -> Any:
-        # `Array.native` submits what was recorded: the kernels run before the pass that reads.
+        # `Array.native` submits recorded work, so the kernels run before the pass that reads.
         content = {"buffer": picture.native, "offset": picture.offset, "size": picture.byte_count}
         return self.device.create_bind_group(
             layout=pipeline.get_bind_group_layout(0), entries=[{"binding": 0, "resource": content}]

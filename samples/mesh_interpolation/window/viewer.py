@@ -15,9 +15,9 @@ from window.player import Player
 from window.presenter import Box, Presenter
 
 PIXELS_A_NOTCH = 100
-"""What rendercanvas says of one notch of a wheel."""
+"""The units of rendercanvas for one notch of a wheel."""
 FRAMES_AFTER_AN_EVENT = 3
-"""What the controls take to settle; where nothing changes, nothing is drawn."""
+"""Frames in which the controls settle; without changes, nothing is drawn."""
 INPUT = ("pointer_down", "pointer_move", "pointer_up", "pointer_leave", "wheel", "key_down",
          "key_up", "resize")  # fmt: skip
 
@@ -31,9 +31,9 @@ class Viewer:
         self.attribute = attribute
         self.size = size
         self.player: Player | None = None
-        """`None` from when an attribute is chosen until its fit is compiled."""
+        """The fit; `None` after an attribute is chosen until its fit is compiled."""
         self.failure: Exception | None = None
-        """What ended it."""
+        """The exception that ended the viewer."""
         self._players: dict[str, Player] = {}
         self._is_announced = False
         self._drag: tuple[float, float] | None = None
@@ -41,8 +41,8 @@ class Viewer:
         self._frame_began = time.perf_counter()
         self._presenter = Presenter(device.native, canvas)
         self._controls = Controls(self)
-        # Before the controls' own handlers, which keep events to themselves by what was under the
-        # pointer in the last frame.
+        # Before the handlers of the controls, which consume events if the pointer was over a
+        # control in the last frame.
         self._listen(self._on_input, *INPUT)
         self._listen(self._on_pointer, "pointer_down", "pointer_move", "pointer_up")
         self._listen(self._on_wheel, "wheel")
@@ -50,7 +50,7 @@ class Viewer:
         canvas.request_draw(self.draw)
 
     def choose(self, attribute: str) -> None:
-        """Goes over to the fit of another attribute, or back to one as it was left."""
+        """Switches to the fit of another attribute, which continues if it was shown before."""
         self.attribute = attribute
         self.player = self._players.get(attribute)
         self._frames_wanted = FRAMES_AFTER_AN_EVENT
@@ -60,7 +60,7 @@ class Viewer:
         return 0 if self.player is None else self.player.fit.steps_done
 
     def close(self) -> None:
-        """Ends the canvas and the device, and raises what ended the frames early."""
+        """Closes the canvas and the device, and raises the exception that ended the frames."""
         self.canvas.close()
         self.device.close()
         if self.failure is not None:
@@ -68,7 +68,7 @@ class Viewer:
 
     @contextmanager
     def _on_device(self) -> Iterator[None]:
-        """For what rendercanvas calls. A failure closes the window, and is raised by `close`."""
+        """Surrounds callbacks of rendercanvas: a failure closes the window; `close` raises it."""
         try:
             with self.device:
                 yield
@@ -77,13 +77,13 @@ class Viewer:
             self.canvas.close()
 
     def draw(self) -> None:
-        """One frame."""
+        """Draws one frame."""
         with self._on_device():
             self._prepare()
             self._frame()
 
     def _prepare(self) -> None:
-        """Compiles the fit that was chosen, once a frame has said so."""
+        """Compiles the chosen fit after a frame has announced it."""
         if self.player is None and self._is_announced:
             fit = fit_of(self.attribute, self.size)
             fit.step()  # compiles, too
@@ -98,7 +98,7 @@ class Viewer:
         if player is None:
             self._presenter.show(None, self._box(), BACKGROUND)
         else:
-            # A step may take long where pictures do not: then the mesh follows the pointer first.
+            # A step may take longer than a picture, so a drag first moves the mesh.
             player.advance(self._frame_began - began, least=1 if self._drag is None else 0)
             background = 0.0 if player.show == "difference" else BACKGROUND
             self._presenter.show(player.picture(), self._box(), background)
@@ -108,7 +108,7 @@ class Viewer:
             self.canvas.request_draw()
 
     def _box(self) -> Box:
-        """The largest square beside the panel, in its middle."""
+        """The largest square beside the panel, centred."""
         ratio = self.canvas.get_pixel_ratio()
         width, height = self.canvas.get_physical_size()
         width -= WIDTH * ratio

@@ -69,14 +69,14 @@ def print_of_a_module():
 def int_format_of_a_float():
     @sad.kernel
     def k(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
-        print(f"{x[i]:d}")  # error: SR0261 | x[i] | `d` is no format of `float`: Unknown format code 'd'
+        print(f"{x[i]:d}")  # error: SR0261 | x[i] | `d` is not a format for `float`: Unknown format code 'd'
     return k
 
 
 def format_that_python_does_not_know():
     @sad.kernel
     def k(i: sad.Index, y: sad.Out[float]):
-        print(f"{i:.2q}")  # error: SR0261 | i | no format of `int`
+        print(f"{i:.2q}")  # error: SR0261 | i | not a format for `int`
     return k
 
 
