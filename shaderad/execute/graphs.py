@@ -24,7 +24,7 @@ from shaderad.execute.call import device_of
 from shaderad.execute.run_graph import explained, pulled, run_graph
 from shaderad.ir.arrays import Graph
 from shaderad.ir.types import Type, is_differentiable
-from shaderad.language.host import caller_locals
+from shaderad.language.host import LikeFunction, caller_locals
 from shaderad.plan.choices import PlanChoices
 from shaderad.plan.explain import draw, explain, svg_text
 from shaderad.plan.planning import plan
@@ -95,7 +95,7 @@ class LatestCall:
         return TracedCall(self.traced, Arguments(self.skeleton, tuple(found)), self.form, device)
 
 
-class GraphFunction(BindableGraph):
+class GraphFunction(LikeFunction, BindableGraph):
     """A function that is traced at its first call and for each other form of arguments."""
 
     _followed = ("python",)

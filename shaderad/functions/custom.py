@@ -25,6 +25,7 @@ from shaderad.functions.elements import as_element, conform
 from shaderad.ir import nodes
 from shaderad.ir.arrays import CustomPullback, Elementwise, Graph, Subgraph, Value
 from shaderad.ir.types import is_differentiable
+from shaderad.language.host import LikeFunction
 from shaderad.rules.arrays import building as b
 from shaderad.runtime.buffers import base_of
 from shaderad.trace.primitives import known_shape, made, repeats_to, spread
@@ -96,7 +97,7 @@ def custom_vjp(function: Callable[..., Any]) -> CustomVjp:
     return CustomVjp(function)
 
 
-class CustomVjp:
+class CustomVjp(LikeFunction):
     """A function with a reverse mode of its own, given by `defvjp`."""
 
     _followed = ("function", "forward", "backward")

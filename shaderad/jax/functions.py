@@ -21,7 +21,7 @@ from shaderad.trace.captures import Reads
 from shaderad.wrapped.flat import CallLeaves
 from shaderad.wrapped.parts import Outline, contents
 from shaderad.wrapped.primals import Noted, primal_of
-from shaderad.wrapped.structures import TENSOR, Leaves, Structure, structure_of, tree_of
+from shaderad.wrapped.structures import TENSOR, Leaves, Structure, structure_of_call, tree_of
 
 __all__ = ["wrap"]
 
@@ -50,7 +50,7 @@ class JaxFunction:
             leaves.tensors.append(leaf)
             return TENSOR
 
-        form = self._flat.forms.number(structure_of((args, keywords), place, "args"))
+        form = self._flat.forms.number(structure_of_call(args, keywords, place))
         is_traced = any(isinstance(x, _TRACER) for x in leaves.tensors)
         called = self._traced if is_traced else self._called
         results, (structure, whole, real) = called(form, leaves)
@@ -103,6 +103,12 @@ class JaxFunction:
 
     def __repr__(self) -> str:
         return f"sad.jax.wrap({self.function!r})"
+
+    def __reduce__(self) -> Any:
+        return JaxFunction, (self.function, self._flat.call)
+
+    def __deepcopy__(self, memo: object) -> JaxFunction:
+        return self
 
 
 def _is_tensor(leaf: Any) -> bool:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from types import FunctionType, MethodType
-from typing import Any, cast
+from typing import Any, Self, cast
 
 from shaderad.diagnostics import Span, error
 from shaderad.diagnostics.tracebacks import api_boundary
@@ -33,7 +33,22 @@ class Standalone:
     """The classes of the structs that it uses."""
 
 
-class PythonFunction:
+class LikeFunction:
+    """An object that is copied as itself and pickled by its name, like a Python function."""
+
+    __qualname__: str
+
+    def __reduce__(self) -> str:
+        return self.__qualname__
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+
+class PythonFunction(LikeFunction):
     """A Python function with its source and the names that its annotations may use."""
 
     _followed: tuple[str, ...] = ("python",)

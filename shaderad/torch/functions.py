@@ -12,7 +12,14 @@ import torch
 from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.torch.operators import PrimalOperator, latest
 from shaderad.wrapped.primals import Noted, primal_of
-from shaderad.wrapped.structures import TENSOR, Leaves, Structure, structure_of, tree_of
+from shaderad.wrapped.structures import (
+    TENSOR,
+    Leaves,
+    Structure,
+    structure_of,
+    structure_of_call,
+    tree_of,
+)
 
 __all__ = ["wrap"]
 
@@ -32,6 +39,7 @@ class WrappedFunction:
 
     def __init__(self, function: Callable[..., Any], call: dict[str, Any]) -> None:
         self.function = function
+        self.call = call
         self.__name__ = getattr(function, "__name__", type(function).__name__)
         # The name is unique across processes: PyTorch caches compiled code on disk by operator
         # name, and another process may use the same name for another function.
@@ -59,9 +67,13 @@ class WrappedFunction:
             if isinstance(leaf, np.ndarray):
                 leaves.tensors.append(torch.tensor(np.asarray(cast("Any", leaf))))
                 return TENSOR
+            if isinstance(leaf, torch.nn.ParameterDict):
+                return structure_of(dict(leaf.items()), place, "ParameterDict")
+            if isinstance(leaf, torch.nn.ParameterList):
+                return structure_of(list(leaf), place, "ParameterList")
             return leaves.number(leaf)
 
-        form = self._number(structure_of((args, keywords), place, "args"))
+        form = self._number(structure_of_call(args, keywords, place))
         return leaves.tensors, {"whole": leaves.whole, "real": leaves.real, "form": form}
 
     @_constant
@@ -74,6 +86,14 @@ class WrappedFunction:
 
     def __repr__(self) -> str:
         return f"sad.torch.wrap({self.function!r})"
+
+    # Modules that contain wrapped functions are copied and pickled.
+
+    def __reduce__(self) -> Any:
+        return WrappedFunction, (self.function, self.call)
+
+    def __deepcopy__(self, memo: object) -> WrappedFunction:
+        return self
 
 
 @api_boundary

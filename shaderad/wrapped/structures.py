@@ -79,6 +79,18 @@ def structure_of(tree: Any, place: Callable[[Any], Structure | None], name: str)
     return ("object", (type(tree), names), tuple(parts))
 
 
+def structure_of_call(
+    args: tuple[Any, ...], keywords: dict[str, Any], place: Callable[[Any], Structure | None]
+) -> Structure:
+    """The structure of ``(args, keywords)``.
+
+    Raises:
+        DerivativeError: SR0477 for a leaf that has no place.
+    """
+    parts = structure_of(args, place, "args"), structure_of(keywords, place, "keywords")
+    return ("tuple", None, parts)
+
+
 def tree_of(
     structure: Structure, tensors: Iterator[Any], whole: Iterator[int], real: Iterator[float]
 ) -> Any:

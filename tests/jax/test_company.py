@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import gc
+import pickle
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -192,3 +194,15 @@ def test_jax_is_imported_where_it_is_asked_for() -> None:
         "else:\n    raise SystemExit(1)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@sad.kernel
+def tripled(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
+    y[i] = 3.0 * x[i]
+
+
+def test_a_wrapped_function_is_copied_and_pickled(device: sad.Device) -> None:
+    wrapped = sad.jax.wrap(tripled)
+    assert copy.deepcopy([wrapped])[0] is wrapped
+    again = pickle.loads(pickle.dumps(wrapped))
+    np.testing.assert_allclose(jax.grad(lambda x: again(x).sum())(floats(3)), [3.0] * 3)

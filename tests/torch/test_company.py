@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import gc
+import pickle
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -48,6 +50,40 @@ def test_the_pass_backward_may_run_in_another_thread(device: sad.Device) -> None
     with ThreadPoolExecutor(1) as pool:
         pool.submit(loss.backward).result()
     torch.testing.assert_close(x.grad, 4.0 * x.detach(), **EXACT)
+
+
+@sad.kernel
+def tripled(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
+    y[i] = 3.0 * x[i]
+
+
+class Tripled(torch.nn.Module):
+    """A module that contains a wrapped function, and parameters in PyTorch's containers."""
+
+    def __init__(self, wrapped: Any) -> None:
+        super().__init__()
+        self.named = torch.nn.ParameterDict({"x": torch.tensor([1.0, 2.0])})
+        self.wrapped = wrapped
+
+    def forward(self) -> torch.Tensor:
+        return self.wrapped(self.named["x"]).sum()
+
+
+def test_a_module_with_a_wrapped_function_is_copied_and_pickled(device: sad.Device) -> None:
+    module = Tripled(sad.torch.wrap(tripled))
+    for other in (copy.deepcopy(module), pickle.loads(pickle.dumps(module))):
+        other().backward()
+        torch.testing.assert_close(other.named["x"].grad, torch.tensor([3.0, 3.0]))
+    assert module.named["x"].grad is None
+
+
+def test_containers_of_parameters_are_arguments(device: sad.Device) -> None:
+    named = torch.nn.ParameterDict({"x": torch.tensor([1.0, 2.0]), "y": torch.tensor([3.0, 4.0])})
+    listed = torch.nn.ParameterList([torch.tensor([5.0, 6.0])])
+    wrapped = sad.torch.wrap(lambda p, q: sad.sum(p["x"] * p["y"] * q[0]))
+    wrapped(named, listed).backward()
+    torch.testing.assert_close(named["x"].grad, torch.tensor([15.0, 24.0]))
+    torch.testing.assert_close(listed[0].grad, torch.tensor([3.0, 8.0]))
 
 
 def test_batches_come_from_a_loader_with_workers(device: sad.Device) -> None:
