@@ -257,6 +257,10 @@ def permutation(key: Any, x: Any, axis: int = 0) -> Array:
 
 def _floats(name: str, dtype: Any) -> Scalar:
     scalar = element_type(dtype)
+    if isinstance(scalar, Vector):
+        raise error("SR0312", user_span(), name=name, found=f"`dtype={scalar}`",
+                    help="draw the components along an axis, and make vectors of them: "
+                         f"`sad.{scalar}(u[:, 0], u[:, 1], ...)`")  # fmt: skip
     if not isinstance(scalar, Scalar) or scalar.kind not in FLOAT_KINDS:
         raise error("SR0326", user_span(), name=name, takes="`float`, `half` or `double`",
                     element=scalar)  # fmt: skip

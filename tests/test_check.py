@@ -266,7 +266,9 @@ ON_A_JUMP = np.float32([0.1, 0.25, 0.4, 0.9])
 def test_a_jump_is_reported_as_one_with_all_numbers(device: sad.Device) -> None:
     with pytest.raises(sad.GradientError, match="SR0480") as caught:
         sad.gradcheck(stairs, ON_A_JUMP, dim=4)
-    assert caught.value.message == "the function seems to jump here: `x` at float 1"
+    assert (
+        caught.value.message == "the function seems to have a jump or a kink here: `x` at float 1"
+    )
     for step in ("0.01", "0.002", "0.0005", "0.00025"):
         assert f"by a step of {step}" in caught.value.label
     assert "the vjp says" in caught.value.label
@@ -310,6 +312,22 @@ def test_a_wrong_gradient_is_found_where_a_jump_lies_between_the_steps(device: s
         sad.gradcheck(split, [0.6], dim=1, jump_share=1.0)
     with pytest.raises(sad.GradientError, match="SR0462"):
         sad.gradcheck(split, [0.6], dim=1, eps=5e-4, jump_share=1.0)
+
+
+@sad.kernel
+def clamped(i: sad.Index, x: sad.In[sad.float2], y: sad.Out[float]):
+    y[i] = 9.0 * sad.clamp(x[i].x, 0.0, 1.0) + x[i].y
+
+
+def test_a_kink_that_only_the_smallest_step_avoids_is_no_jump(device: sad.Device) -> None:
+    report = sad.gradcheck(clamped, [[1.0004, 0.5]], dim=1)
+    assert "skipped" not in repr(report)
+
+
+def test_an_element_is_named_by_its_position(device: sad.Device) -> None:
+    with pytest.raises(sad.GradientError, match="SR0480") as caught:
+        sad.gradcheck(clamped, [[0.5, 0.5], [1.0001, 0.5]], dim=2)
+    assert caught.value.message.endswith("here: `x` at float 2, which is [1, 0]")
 
 
 def test_the_silhouette_of_a_picture_is_a_jump_and_its_inside_is_not(device: sad.Device) -> None:

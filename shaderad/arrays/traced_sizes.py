@@ -151,12 +151,20 @@ def outside_limits(span: Span | None, name: str, extent: Any, *, is_negative: bo
 
 def no_whole_number(span: Span | None, name: str, value: object) -> Error:
     """SR0370: a size, count or shift that is not a whole number."""
+    is_count = name in ("count", "lower", "upper", "length")
     help_ = "write an int or a tuple of ints; `int(x)` converts"
+    if is_count:
+        help_ = "write an int, as in `sad.fori_loop(lower, upper, body, init)`; `int(x)` converts"
     if is_device_array(value):
         help_ = (
             "a size is known before a graph runs: write `int(x)` outside of traced functions; "
             "inside of one, use sizes such as `x.shape[0]`, or a fixed size and a mask"
         )
+        if is_count:
+            help_ = (
+                "a count is known before a graph runs: capture it as a Python number, or use a "
+                "size such as `x.shape[0]`; `sad.while_loop` with a `limit` takes any count"
+            )
     return error("SR0370", span, name=name, found=repr(value), help=help_)
 
 

@@ -150,7 +150,7 @@ class Differences:
         return budget
 
     def _judge(self, direction: Vector) -> None:
-        """Skips the elements that `direction` changes, if the function jumps there.
+        """Skips the elements that `direction` changes, if the function jumps or bends there.
 
         Raises:
             GradientError: SR0462, if the function does not jump.
@@ -158,6 +158,8 @@ class Differences:
         differences = self._differences(direction)
         if self._is_smooth(differences):
             raise self._disagreement(direction, differences)
+        if self._is_close(differences[-1]):  # A kink nearby, which only the smallest step avoids.
+            return
         self._skipped.update(map(int, np.flatnonzero(direction)))
         if self._jump is None:
             self._jump = self._disagreement(direction, differences, jumps=True)
@@ -166,7 +168,9 @@ class Differences:
         self, direction: Vector, differences: Sequence[_Difference], *, jumps: bool = False
     ) -> Error:
         moved = np.flatnonzero(direction)
-        element = f"float {moved[0]}" if moved.size == 1 else "a random direction"
+        element = "a random direction"
+        if moved.size == 1:
+            element = self._slot.element_text(int(moved[0]))
         if not jumps:
             last = [d for d in differences if d.step in self._problem.steps][-1]
             return error("SR0462", name=self._slot.name, element=element, found=last.slope,
@@ -199,13 +203,16 @@ class Differences:
         steps = [step for step in problem.steps if self._is_resolved(direction, step)]
         if not steps:
             raise error("SR0464", name=report.name, step=max(problem.steps))
-        for step in steps:
-            d = self._compare(direction, step)
-            allowed = problem.rtol * max(abs(d.slope), abs(d.quotient)) + problem.atol + d.noise
-            if abs(d.slope - d.quotient) <= allowed:
-                report.worst = max(report.worst, abs(d.slope - d.quotient) / allowed)
-                return True
-        return False
+        return any(self._is_close(self._compare(direction, step)) for step in steps)
+
+    def _is_close(self, d: _Difference) -> bool:
+        """True if gradient and quotient agree; notes by how much."""
+        problem, report = self._problem, self._report
+        allowed = problem.rtol * max(abs(d.slope), abs(d.quotient)) + problem.atol + d.noise
+        miss = abs(d.slope - d.quotient)
+        if miss <= allowed:
+            report.worst = max(report.worst, miss / allowed)
+        return miss <= allowed
 
     def _ends(self, direction: Vector, step: float) -> tuple[Vector, Vector]:
         """The argument plus and minus a step along `direction`, rounded as on the device."""

@@ -51,6 +51,14 @@ class Slot:
             return like.with_texels(data)
         return self._like_argument(data)
 
+    def element_text(self, number: int) -> str:
+        """A float by its number, and by its position in an array of several axes."""
+        text = f"float {number}"
+        if self.data.ndim < 2 or self.data.size != self.values.size:
+            return text
+        position = ", ".join(str(int(k)) for k in np.unravel_index(number, self.data.shape))
+        return f"{text}, which is [{position}]"
+
     def tangent(self, values: Vector) -> Any:
         """A tangent of the argument with the floats `values`; its integers are 0."""
         return self._like_argument(_filled(np.zeros_like(self.data), values))

@@ -105,12 +105,12 @@ MESSAGES: dict[str, Message] = {
         help="check the custom derivatives; at a kink choose another point, or pass `eps`",
     ),
     "SR0480": _gradient(
-        "the function seems to jump here: `{name}` at {element}",
+        "the function seems to have a jump or a kink here: `{name}` at {element}",
         label="the vjp says {found:.6g}; finite differences say {quotients}",
         note="finite differences with several step sizes disagree with each other, so they say "
         "nothing about the gradient",
-        help="choose a point beside the jump, or let `jump_share=0.05` skip up to 5 % of the "
-        "floats of each argument",
+        help="choose a point beside it, or let `jump_share=0.05` skip up to 5 % of the floats of "
+        "each argument",
     ),
     "SR0481": _derivative(
         "with `has_aux=True` the function must return a tuple `(loss, aux)`, but it returned "
@@ -175,7 +175,8 @@ MESSAGES: dict[str, Message] = {
     "SR0472": _derivative(
         "forward mode through `{function}`, whose derivative is a `custom_vjp`",
         note="a custom pullback does not define tangents",
-        help="use `vjp` or `grad`, or leave the function to automatic derivatives",
+        help="use `vjp` or `grad`; for `hvp`, the gradient of `sad.sum(sad.grad(f)(x) * v)`, or a "
+        "`@sad.function` with both derivatives",
     ),
     "SR0473": _derivative(
         "`{name}` is called before its derivative is known",

@@ -46,7 +46,20 @@ _INSTEAD: dict[str, str] = {
         "take the array as `sad.Max[float]` and write `high[j] = sad.max(high[j], value)`"
     ),
     "func fn": "decorate functions for kernels with `@sad.function`",
-    "jit compile": "decorate functions that run on the device with `@sad.kernel`",
+    "jit compile": "decorate kernels with `@sad.kernel`, and functions of arrays with `@sad.graph`",
+    "hessian": "write `sad.jacobian(sad.grad(f))(x)`, or `sad.hvp(f, (x,), (v,))` for its product",
+    "grad_and_value": "write `sad.value_and_grad(f)`",
+    "linearize": "write `sad.jvp(f, (x,), (x_dot,))`",
+    "tree_map tree tree_util pytree": (
+        "transforms and optimisers take tuples, lists, dicts and structs as they are; Python's "
+        "comprehensions change their leaves"
+    ),
+    "linalg solve cholesky eigh svd lstsq": (
+        "small matrices are elements, with `sad.inverse` and `sad.determinant`; solve large "
+        "systems by iterations, such as conjugate gradients in `sad.fori_loop`"
+    ),
+    "numpy jnp np": "the functions of arrays are in `sad` itself, such as `sad.sin`",
+    "config enable_x64": "declare 64 bits where you need them: `sad.double`",
     "Struct dataclass": "decorate the class with `@sad.struct`",
     "static constant": "write `sad.static_range` for loops, `sad.Const[int]` for parameters",
     "init": "call `sad.open_device`; without it the best device opens by itself",
@@ -216,6 +229,10 @@ LIBRARIES = {
     "grad_replaced init sync to_numpy mix",
     "Futhark": "replicate tabulate indices zip unzip filter partition reduce_comm reduce_by_index "
     "hist flatten unflatten concat f32 f64 f16 i32 u32 i64",
+    "NumPy": "asarray empty_like meshgrid newaxis moveaxis flip vstack split tile repeat pad take "
+    "nonzero power square fmax amax absolute arctan2 allclose deg2rad bincount outer linalg",
+    "JAX": "jit device_put block_until_ready cond switch lax jacfwd jacrev hessian linearize "
+    "custom_jvp stop_gradient remat pmap tree_map PRNGKey segment_sum expit config",
     "PyTorch": "Tensor tensor from_numpy nn swish logsigmoid mse_loss cat unsqueeze "
     "permute flip take index_add masked_select "
     "no_grad autograd jacrev compile manual_seed rand randn randperm",
@@ -230,6 +247,10 @@ REMEDY_BY_NAME: dict[str, str] = {
 
 ATTRIBUTES: dict[str, str] = {
     "mT": "write `sad.transpose(x)`",
+    "x y z w xy xyz": (
+        "make vectors of the last axis: `sad.float2(a[:, 0], a[:, 1])`, or "
+        "`sad.array(x, dtype=sad.float2)`"
+    ),
     "to cpu cuda": "write `x.numpy()`; arrays stay on the device that made them",
     "float int bool half double long type": "write `sad.cast(x, float)`, or another type",
     "detach": "write `sad.detach(x)`",

@@ -225,7 +225,8 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0379": _shape(
         "shapes {left} and {right} do not broadcast",
-        help="sizes must agree from the last axis on, or be 1",
+        help="sizes must agree from the last axis on, or be 1; components of vectors are not an "
+        "axis, and `sad.array(x, dtype=sad.float3)` makes vectors of the last axis",
     ),
     "SR0380": _shape(
         "an array is indexed by whole numbers, slices, int arrays, `None` and `...`",
@@ -312,7 +313,7 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0324": _shape(
         "an array of shape {found} does not reshape to {wanted}",
-        help="the number of elements must stay the same; one extent may be -1",
+        help="{help}",
     ),
     "SR0325": _language(
         "`{found}` is not an operator of a reduction or scan",
@@ -364,8 +365,8 @@ MESSAGES: dict[str, Message] = {
         help='"sqrt" recomputes values that "all" stores',
     ),
     "SR0336": _shape(
-        "the arrays in `xs` must agree in their first axis, found the shapes {found}",
-        help="a loop takes one row of each in every iteration",
+        "the arrays in `xs` and `length` must agree in the first axis, found the shapes {found}",
+        help="a loop takes one row of each in every iteration; without `xs`, give `length`",
     ),
     "SR0337": _shape(
         "the condition of a loop is one bool without axes, found {found}",

@@ -265,8 +265,9 @@ def hvp(function: Function, primals: Any, tangents: Any, **call: Any) -> Any:
     Args:
         function: A kernel, a graph, or any Python function that calls kernels and functions on
             arrays; its result holds exactly one float.
-        primals: The positional arguments; a single one may stand without its tuple.
-        tangents: The vector: one entry a primal, in its form; `None` is zero.
+        primals: A tuple or list of the positional arguments; a single array or number may stand
+            without one.
+        tangents: The vector: one entry per primal, in its form; `None` is zero.
         call: Call keywords such as ``dim``.
 
     Returns:
@@ -275,7 +276,7 @@ def hvp(function: Function, primals: Any, tangents: Any, **call: Any) -> Any:
 
     Raises:
         DerivativeError: SR0457 for the result, SR0459 where counts differ, and where there is no
-            second derivative: SR0411, SR0412, SR0429.
+            second derivative: SR0411, SR0412, SR0429, SR0472.
 
     Winners of ties stay, and a jump does not move; where a first derivative is infinite, a second
     one is infinite or NaN (docs/conventions.md, "Second derivatives").
@@ -412,6 +413,11 @@ def _one_float(function: Function, out: Any) -> Array:
     if not is_one_float:
         reduced = _IN_KERNEL if isinstance(function, Launchable) else _OF_ARRAYS
         help_ = f"{reduced}, or use `sad.vjp` with a cotangent of the result"
+        if isinstance(result, Array) and isinstance(result.element, types.Vector):
+            help_ = (
+                "make one number of the vectors, such as `sad.sum(sad.dot(v, v))` or "
+                "`sad.sum(v.x)`, or use `sad.vjp` with a cotangent of the result"
+            )
         raise error("SR0457", found=", ".join(map(_shown, leaves)) or "nothing", help=help_)
     assert isinstance(result, Array)
     return result

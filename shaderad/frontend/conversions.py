@@ -106,12 +106,21 @@ def of_struct(t: types.Struct, parts: tuple[Expr, ...], span: Span) -> Construct
     return Construct(type=types.Struct(t.name, fields), parts=parts, span=span)
 
 
+COMPONENTS = (
+    "select a component, such as `v.x`; `sad.stack([v.x, v.y], axis=-1)` makes the components of "
+    "an array an axis"
+)
+"""The help where numbers are needed and vectors found."""
+
+
 def mismatch(value: Value, wanted: types.Type, span: Span) -> Error:
     """SR0303 with the conversion to write."""
     t = value.type if isinstance(value, Expr) else None
     if isinstance(value, PythonNumber):
         t = natural_type(value)
     help_ = f"the two are different types; `{wanted}` is needed here"
+    if isinstance(t, types.Vector) and isinstance(wanted, types.Scalar):
+        help_ = COMPONENTS
     if t is not None and types.scalar_of(t) is not None and types.scalar_of(wanted) is not None:
         if isinstance(t, types.Scalar) or _shape(t) == _shape(wanted):
             help_ = f"convert it: `{wanted}(...)`"

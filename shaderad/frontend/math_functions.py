@@ -93,7 +93,7 @@ _WANTED: dict[ops.Rule, str] = {
     ops.Rule.DOT: "it takes two float vectors of one type; of arrays of numbers write "
     "`sad.sum(a * b)`",
     ops.Rule.NORM: "it takes float vectors of one type; of arrays of numbers write "
-    "`sad.sqrt(sad.sum(x * x))`",
+    "`sad.norm(x, axis=-1)`",
     ops.Rule.VECTORS: "it takes float vectors of one type",
     ops.Rule.VECTOR3: "it takes two float3",
     ops.Rule.REFRACT: "it takes two float vectors of one type and a float",

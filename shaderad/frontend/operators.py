@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from shaderad.diagnostics import Error, Span, error
-from shaderad.frontend.conversions import constant, double_help, expr, to_float, unify
+from shaderad.frontend.conversions import COMPONENTS, constant, double_help, expr, to_float, unify
 from shaderad.ir import ops
 from shaderad.ir.nodes import Apply, Const, Expr
 from shaderad.ir.types import (
@@ -150,6 +150,8 @@ def _refusal(node: ast.operator, left: Value, right: Value, span: Span) -> Error
     help_ = "convert one side: `float(...)` in a kernel, `sad.cast(..., float)` of arrays"
     if isinstance(node, ast.MatMult):
         help_ = "the matrix product takes matrix @ matrix, matrix @ vector, vector @ matrix"
+        if any(isinstance(t, Vector) for t in types) and any(isinstance(t, Scalar) for t in types):
+            help_ = COMPONENTS
         if all(isinstance(t, Vector) for t in types):
             help_ = "write `sad.dot(a, b)` for the inner product"
     elif any(isinstance(t, Matrix) for t in types) and any(isinstance(t, Vector) for t in types):

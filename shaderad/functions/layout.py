@@ -17,6 +17,7 @@ from shaderad.functions.elements import as_array, as_element, conform
 from shaderad.ir import ops, sizes
 from shaderad.ir.arrays import Value
 from shaderad.ir.sizes import Shape, Size
+from shaderad.ir.types import Vector
 from shaderad.rules.arrays import building as b
 from shaderad.trace.primitives import (
     axis_of,
@@ -70,8 +71,14 @@ def reshape(x: Any, shape: Any) -> Array:
     else:
         wanted = shape_of(shape)
     if not tracing().are_equal(sizes.product(wanted), total):
+        help_ = "the number of elements must stay the same; one extent may be -1"
+        if isinstance(operand.element, Vector):
+            help_ += (
+                "; the components of vectors are not elements: `sad.stack([x.x, x.y], axis=-1)` "
+                "makes them an axis"
+            )
         raise error("SR0324", user_span(), found=known_shape(operand.extents),
-                    wanted=known_shape(wanted))  # fmt: skip
+                    wanted=known_shape(wanted), help=help_)  # fmt: skip
     return made(b.reshape(operand.value, (*operand.batch, *wanted)), operand.batch)
 
 

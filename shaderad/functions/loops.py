@@ -147,13 +147,17 @@ def _carried(
 
 
 @array_function
-def loop(body: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any) -> tuple[Any, Any]:
+def loop(
+    body: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any = None, length: Any = None
+) -> tuple[Any, Any]:
     """``carry, ys[k] = body(carry, xs[k])`` for all rows of `xs`.
 
     Args:
         body: Called once, on traced arrays; gives ``(carry, y)``. `y` may be `None`.
         init: The first carry, as of `fori_loop`.
-        xs: Arrays whose first axes have one size, in any tuple, list or dict.
+        xs: Arrays whose first axes have one size, in any tuple, list or dict. `None` gives the body
+            `None`, and needs `length`.
+        length: The number of iterations, a whole number or a size; that of `xs` by default.
 
     Returns:
         The last carry and the ys, stacked along a new first axis.
@@ -161,26 +165,27 @@ def loop(body: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any) -> tup
     Raises:
         LanguageError: SR0333, where the body gives another form.
         ShapeError: SR0330, SR0334, where a carry changes its type or shape, SR0336 where the xs do
-            not have one count.
+            not have one count, or another than `length`; SR0370 and SR0371 for `length`.
 
     Differentiable in `init`, `xs` and what the body captures, with the carries kept of
     ``checkpoint="sqrt"``: see `fori_loop`.
     """
-    rows = arrays_in(xs)
-    if not rows or not all(x.extents for x in rows):
-        raise error("SR0336", user_span(), found=", ".join(known_shape(x.extents) for x in rows))
-    count = rows[0].extents[0]
+    rows = [] if xs is None else arrays_in(xs)
+    shapes = ", ".join(known_shape(x.extents) for x in rows) or "none"
+    if (not rows and length is None) or not all(x.extents for x in rows):
+        raise error("SR0336", user_span(), found=shapes)
+    count = size_of(length, "length") if length is not None else rows[0].extents[0]
     if not all(tracing().are_equal(count, x.extents[0]) for x in rows):
-        raise error("SR0336", user_span(), found=", ".join(known_shape(x.extents) for x in rows))
+        raise error("SR0336", user_span(), found=shapes)
 
     def step(_: TracedArray, carry: Any, x: Any) -> tuple[Any, Any]:
-        pair: Any = fitting_call(body, carry, x)
+        pair: Any = fitting_call(body, carry, None if xs is None else x)
         if not isinstance(pair, tuple) or len(pair) != 2:  # pyright: ignore[reportUnknownArgumentType]
             raise error("SR0333", user_span(), what="the result of the body",
                         found=trees.described(pair), wanted="tuple of 2: (carry, y)")  # fmt: skip
         return pair  # pyright: ignore[reportUnknownVariableType]
 
-    return _repeated(step, count, init, xs, "sqrt")
+    return _repeated(step, count, init, () if xs is None else xs, "sqrt")
 
 
 def _repeated(

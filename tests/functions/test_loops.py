@@ -44,6 +44,35 @@ def test_a_size_is_a_count() -> None:
     assert run(lambda x: sad.fori_loop(x.shape[0], lambda k, c: c + k, 0), X) == 3
 
 
+@pytest.mark.parametrize("length", [0, 1, 4])
+def test_a_loop_without_arrays_has_a_length(length: int) -> None:
+    def powers(x: Any) -> Any:
+        def step(carry: Any, row: Any) -> Any:
+            assert row is None
+            return carry * x, carry
+
+        return sad.loop(step, sad.ones(3), length=length)
+
+    last, kept = run(powers, X)
+    np.testing.assert_allclose(last, X**length, rtol=1e-6)
+    np.testing.assert_allclose(kept, [X**k for k in range(length)] or np.zeros((0, 3)), rtol=1e-6)
+    check_derivatives(powers, X)
+
+
+@pytest.mark.parametrize(
+    ("call", "code"),
+    [
+        (lambda f, x: sad.loop(f, 0.0), "SR0336"),
+        (lambda f, x: sad.loop(f, 0.0, x, length=4), "SR0336"),
+        (lambda f, x: sad.loop(f, 0.0, None, 2.5), "SR0370"),
+        (lambda f, x: sad.loop(f, 0.0, length=-1), "SR0371"),
+    ],
+)
+def test_a_wrong_length_of_a_loop_is_refused(call: Any, code: str) -> None:
+    with pytest.raises(sad.Error, match=code):
+        run(lambda x: call(lambda carry, row: (carry, None), x), X)
+
+
 @pytest.mark.parametrize(("lower", "upper"), [(0, 4), (2, 5), (-3, 2), (3, 3), (5, 2)])
 def test_a_loop_runs_from_its_lower_to_before_its_upper_bound(lower: int, upper: int) -> None:
     def step(k: Any, carry: Any) -> Any:
