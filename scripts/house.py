@@ -31,6 +31,11 @@ PUBLIC_TWICE = {"Texture": ["shaderad.arrays.textures", "shaderad.render.texture
 """Classes whose name is that of another in a public namespace: `sad.Texture` is a resource of a
 device, `render.Texture` an array that is looked up with exact filters."""
 
+VAGUE = {"found", "one", "given", "made"}
+"""Names that do not say what they hold."""
+FILE_LINES, FUNCTION_LINES = 400, 40
+"""A reader keeps so much in view."""
+
 Edge = tuple[str, str]
 """The module that imports, the module that is imported."""
 
@@ -111,6 +116,27 @@ class House:
         """The share of docstrings that begin with What, Whether, Of or Those."""
         texts = self.docstrings()
         return sum(bool(_WEAK_START.match(text)) for text in texts) / len(texts)
+
+    def vague_names(self) -> dict[str, int]:
+        """How often each room binds a name that does not say what it holds."""
+        counts = Counter[str]()
+        for module in self.modules.values():
+            counts[module.room] += sum(name in VAGUE for name in _bound(module.tree))
+        return {room: count for room, count in sorted(counts.items()) if count}
+
+    def long_files(self) -> list[str]:
+        """Files of more lines than `FILE_LINES`."""
+        modules = self.modules.values()
+        return sorted(m.name for m in modules if _line_count(m.path) > FILE_LINES)
+
+    def long_functions(self) -> list[str]:
+        """Functions of more lines than `FUNCTION_LINES`, without their docstrings."""
+        return sorted(
+            f"{module.name}.{node.name}"
+            for module in self.modules.values()
+            for node in ast.walk(module.tree)
+            if isinstance(node, ast.FunctionDef) and _code_lines(node) > FUNCTION_LINES
+        )
 
 
 def circles(modules: Iterable[str], edges: Iterable[Edge]) -> list[list[str]]:
@@ -232,6 +258,23 @@ def _docstrings(tree: ast.Module) -> Iterator[str]:
                 yield text.strip()
 
 
+def _bound(tree: ast.Module) -> Iterator[str]:
+    """Names of variables and parameters, wherever a module binds them."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.arg):
+            yield node.arg
+
+
+def _code_lines(function: ast.FunctionDef) -> int:
+    """The lines of a function's body that are not its docstring."""
+    first = function.body[0]
+    is_docstring = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+    start = (first.end_lineno or 0) + 1 if is_docstring else first.lineno
+    return (function.end_lineno or 0) - start + 1
+
+
 def _line_count(path: Path) -> int:
     data = path.read_bytes()
     return 0 if b"\0" in data else len(data.splitlines())
@@ -333,6 +376,14 @@ def _print_figures(house: House) -> None:
         print(f"\n{len(upward)} upward {title}:")
         for importer, imported in upward:
             print(f"  {importer} -> {imported}")
+    print(f"\n{len(house.long_files())} files of over {FILE_LINES} lines:")
+    print(f"  {_joined(house.long_files())}")
+    print(f"\n{len(house.long_functions())} functions of over {FUNCTION_LINES} lines:")
+    print(f"  {_joined(house.long_functions())}")
+    vague = house.vague_names()
+    print(f"\n{sum(vague.values())} variables called {', '.join(sorted(VAGUE))}:")
+    for room, count in vague.items():
+        print(f"  {count:3} {room}")
     print(f"\n{len(house.circles())} circles of imports:")
     for circle in house.circles():
         print(f"  {len(circle)} files: {_joined(sorted(circle))}")

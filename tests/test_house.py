@@ -21,6 +21,10 @@ LARGEST_CIRCLE = 3
 """Files that all reach each other by imports, those for types included. The aim is 1."""
 SHARED_CLASS_NAMES = 0
 WEAK_DOCSTRINGS = 0.0
+LONG_FILES, LONG_FUNCTIONS = 24, 13
+"""Over the limits of STYLE.md."""
+ROOMS_OF_VAGUE_NAMES = {"differentiate", "execute", "plan"}
+"""They are rebuilt one after the other."""
 NAMESPACES = {"jax", "render", "torch"}
 """Rooms that are public names."""
 
@@ -53,6 +57,29 @@ def test_few_files_import_each_other_and_those_of_one_room(today) -> None:
 def test_words_do_not_get_worse(today) -> None:
     assert len(today.shared_class_names()) <= SHARED_CLASS_NAMES
     assert today.weak_docstring_share() <= WEAK_DOCSTRINGS
+
+
+def test_files_and_functions_do_not_get_longer(today) -> None:
+    assert len(today.long_files()) <= LONG_FILES, today.long_files()
+    assert len(today.long_functions()) <= LONG_FUNCTIONS, today.long_functions()
+
+
+def test_a_variable_says_what_it_holds(today) -> None:
+    rooms = {room.split(".")[1] for room in today.vague_names() if "." in room}
+    assert rooms <= ROOMS_OF_VAGUE_NAMES, today.vague_names()
+
+
+def test_lines_and_names_are_counted(tmp_path: Path) -> None:
+    package = tmp_path / "shaderad"
+    package.mkdir()
+    (tmp_path / "pyproject.toml").write_text("[tool.importlinter]\ncontracts = []\n")
+    body = "    x = 1\n" * 40
+    text = f'def f():\n    """Of\n    two lines."""\n{body}\n\ndef g(found):\n    one = 2\n{body}'
+    (package / "__init__.py").write_text(text + "\n" * 400)
+    measured = house.House(tmp_path)
+    assert measured.long_files() == ["shaderad"]
+    assert measured.long_functions() == ["shaderad.g"]
+    assert measured.vague_names() == {"shaderad": 2}
 
 
 def test_circles_are_the_strongly_connected_components() -> None:

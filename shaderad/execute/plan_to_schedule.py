@@ -188,14 +188,14 @@ def call_step(step: CallKernel) -> KernelStep:
     else:
         is_pull = isinstance(node, arrays.KernelPull)
         mode = Mode.BACKWARD if is_pull else Mode.FORWARD
-        wanted = frozenset(node.wanted if is_pull else node.given)
+        wanted = frozenset(node.wanted if is_pull else node.derivative_names)
         given, made = (
             (Role.COTANGENT, Role.GRADIENT) if is_pull else (Role.TANGENT, Role.OUTPUT_TANGENT)
         )
         if is_pull:
             floats = {name for name, t in call.written if is_differentiable(t.element)}
-            absent = frozenset(floats.difference(node.given))
-        derivatives = zip(node.given, step.reads[count:], strict=False)
+            absent = frozenset(floats.difference(node.derivative_names))
+        derivatives = zip(node.derivative_names, step.reads[count:], strict=False)
         values |= {(given, name): value for name, value in derivatives}
         values |= {
             (made, name): value for name, value in zip(node.wanted, node.results, strict=True)
@@ -204,7 +204,7 @@ def call_step(step: CallKernel) -> KernelStep:
             (Role.OUTPUT, name): value
             for (name, _), value in zip(call.written, step.stored, strict=False)
         }
-        primal = step.reads[count + len(node.given) :]
+        primal = step.reads[count + len(node.derivative_names) :]
         values |= {
             (Role.RESULT, name): value for name, value in zip(step.results, primal, strict=True)
         }

@@ -363,7 +363,7 @@ def _kernel(
     if isinstance(node, arrays.KernelCall):
         names, results = [n for n, _ in node.written], run.outputs
     else:
-        derivatives = _to_hosts(node.given, operands[len(call.names) :])
+        derivatives = _to_hosts(node.derivative_names, operands[len(call.names) :])
         is_pull = isinstance(node, arrays.KernelPull)
         names, results = node.wanted, run.pull(derivatives) if is_pull else run.push(derivatives)
     return [r.from_host(results[n], t) for n, t in zip(names, node.result_types(), strict=True)]

@@ -466,14 +466,14 @@ class KernelCall(Node):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class KernelPull(Node):
-    """Vjp of a `KernelCall`. Operands: those of the call, then cotangents of `given`.
+    """Vjp of a `KernelCall`. Operands: those of the call, then cotangents of `derivative_names`.
 
     Results: one gradient for each name of `wanted`.
     """
 
     call: KernelCall
     wanted: tuple[str, ...]
-    given: tuple[str, ...]
+    derivative_names: tuple[str, ...]
     """Written arrays whose cotangents are operands; all other cotangents are zero."""
 
     def result_types(self) -> tuple[ArrayType, ...]:
@@ -483,13 +483,13 @@ class KernelPull(Node):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class KernelPush(Node):
-    """Jvp of a `KernelCall`. Operands: those of the call, then tangents of `given`.
+    """Jvp of a `KernelCall`. Operands: those of the call, then tangents of `derivative_names`.
 
     Results: one tangent for each name of `wanted`.
     """
 
     call: KernelCall
-    given: tuple[str, ...]
+    derivative_names: tuple[str, ...]
     """Operands of the call whose tangents are operands here; all other tangents are zero."""
     wanted: tuple[str, ...]
     """Written arrays whose tangents are computed."""

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tests.documents.test_blocks import PAGE_PICTURES
 from tests.samples.loading import ROOT, SAMPLES, module_of
 
 STORED = ROOT / "docs" / "pictures"
@@ -32,7 +33,8 @@ def likeness(found: Path, stored: Path) -> float:
 def test_every_stored_picture_is_made_by_the_command() -> None:
     pictures = module_of(SAMPLES / "pictures.py")
     made = {file for maker in pictures.MAKERS.values() for file in maker.files}
-    by_its_page = {"quick_start.png"}  # Compared in `tests/packaging/test_quick_start.py`.
+    # Compared in `tests/packaging/test_quick_start.py` and in `tests/documents/test_blocks.py`.
+    by_its_page = {"quick_start.png", *(name for _, name in PAGE_PICTURES.values())}
     assert {path.name for path in STORED.iterdir()} == made | by_its_page
 
 

@@ -145,7 +145,7 @@ def bin_triangles(
 ):
     """The cells of a triangle and its corners in order; no cell is `cell_count` times the views."""
     nowhere = cell_count * corners.shape[0]
-    found = int4(nowhere)
+    covered = int4(nowhere)
     a, b, c = corners[view, t, 0], corners[view, t, 1], corners[view, t, 2]
     if may_show(a, b, c):
         box, pixels = Box(size, int2(-1)), float2(size)
@@ -155,12 +155,12 @@ def bin_triangles(
             a, b, c = b, c, a
         if box.low.x <= box.high.x and box.low.y <= box.high.y:
             first_cell = view * cell_count
-            found = sad.min(first_cell + cells_of(box, size, nowhere), nowhere)
+            covered = sad.min(first_cell + cells_of(box, size, nowhere), nowhere)
     order = in_order(a, b, c)
     for k in sad.static_range(3):
         ordered[view, t, k] = corners[view, t, order[k]]
     for k in sad.static_range(PAIR_COUNT):
-        cells[view, t, k] = found[k]
+        cells[view, t, k] = covered[k]
 
 
 @sad.kernel
@@ -192,14 +192,14 @@ def find_levels(
 ):
     """For each cell of level 0, one bit per level that is set if the cell there has triangles."""
     across, down = (size.x + CELL - 1) // CELL, (size.y + CELL - 1) // CELL
-    y, x, start, found = row, column, view * cell_count, 0
+    y, x, start, levels_here = row, column, view * cell_count, 0
     for level in range(LEVEL_COUNT):
         cell = start + y * across + x
         if end[cell] > begin[cell]:
-            found |= 1 << level
+            levels_here |= 1 << level
         # No triangle needs a coarser level than one with two by two cells.
         if sad.max(across, down) <= 2:
             break
         start += across * down
         across, down, y, x = (across + 1) >> 1, (down + 1) >> 1, y >> 1, x >> 1
-    levels[view, row, column] = found
+    levels[view, row, column] = levels_here

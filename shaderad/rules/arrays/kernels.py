@@ -41,7 +41,7 @@ def push_pull(node: arrays.KernelPull, dots: Derivatives) -> Derivatives:
     call, bars = _parts(node)
     count = len(call.names)
     x_dots = _named(call.names, dots[:count])
-    cotangents = _named(node.given, dots[count:])
+    cotangents = _named(node.derivative_names, dots[count:])
     if x_dots:
         call, dot_of = _with_tangents(call, x_dots)
         cotangents |= {dot_of[name]: bar for name, bar in bars.items()}
@@ -57,13 +57,13 @@ def pull_pull(node: arrays.KernelPull, bars: Derivatives, wanted: Sequence[bool]
     call, y_bars = _parts(node)
     count = len(call.names)
     z = _named(node.wanted, bars)
-    y_bar_bars = _push(call, z, selected(node.given, wanted[count:]))
+    y_bar_bars = _push(call, z, selected(node.derivative_names, wanted[count:]))
     x_names = selected(call.names, wanted[:count])
     x_bars: Named = {}
     if x_names:
         pushed, dot_of = _with_tangents(call, z)
         x_bars = _pull(pushed, {dot_of[name]: bar for name, bar in y_bars.items()}, x_names)
-    return [*map(x_bars.get, call.names), *map(y_bar_bars.get, node.given)]
+    return [*map(x_bars.get, call.names), *map(y_bar_bars.get, node.derivative_names)]
 
 
 # y_dot = J x_dot is a result of push(f), so its derivatives are those of push(f).
@@ -100,8 +100,13 @@ def _derivatives(
     derivatives: Named,
     wanted: Sequence[str],
 ) -> Named:
-    node = kind(operands=(*call.operands, *derivatives.values()), call=call,
-                given=tuple(derivatives), wanted=tuple(wanted), span=call.span)  # fmt: skip
+    node = kind(
+        operands=(*call.operands, *derivatives.values()),
+        call=call,
+        derivative_names=tuple(derivatives),
+        wanted=tuple(wanted),
+        span=call.span,
+    )
     return dict(zip(wanted, node.results, strict=True))
 
 
@@ -125,7 +130,7 @@ def _parts(node: arrays.KernelPull | arrays.KernelPush) -> tuple[arrays.KernelCa
     """The call at the operands of `node`, and its cotangents or tangents."""
     count = len(node.call.names)
     call = replace(node.call, operands=node.operands[:count])
-    return call, dict(zip(node.given, node.operands[count:], strict=True))
+    return call, dict(zip(node.derivative_names, node.operands[count:], strict=True))
 
 
 def _named(names: Sequence[str], values: Derivatives) -> Named:

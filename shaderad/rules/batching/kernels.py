@@ -28,7 +28,7 @@ def batch_pull(node: arrays.KernelPull, operands: Sequence[Operand], batch: Batc
 
 
 def batch_push(node: arrays.KernelPush, operands: Sequence[Operand], batch: Batch) -> list[Operand]:
-    return _derivative(node, operands, batch, node.given)
+    return _derivative(node, operands, batch, node.derivative_names)
 
 
 def _derivative(
