@@ -132,7 +132,7 @@ def _plan_lines(entry: str, target: str, plans: PlansEntry) -> Iterator[str]:
 def _command_lines(
     command: Command, plan: PlanEntry, words_by_program: Mapping[str, Sequence[str]]
 ) -> Iterator[str]:
-    """What a command does; lines after the first are indented."""
+    """The text of a command; lines after the first are indented."""
 
     def buffer(number: int) -> str:
         return plan.buffers[number].name or f"buffer {number}"
