@@ -110,7 +110,7 @@ class House:
         return {n: found for n, found in shared.items() if sorted(found) != PUBLIC_TWICE.get(n)}
 
     def docstrings(self) -> list[str]:
-        return [text for module in self.modules.values() for text in _docstrings(module.tree)]
+        return [text for module in self.modules.values() for text in docstrings_of(module.tree)]
 
     def weak_docstring_share(self) -> float:
         """The share of docstrings that begin with What, Whether, Of or Those."""
@@ -249,7 +249,7 @@ def _level(module: str, levels: Mapping[str, _Level]) -> _Level | None:
     return levels.get(module)
 
 
-def _docstrings(tree: ast.Module) -> Iterator[str]:
+def docstrings_of(tree: ast.Module) -> Iterator[str]:
     """Docstrings of modules, classes and functions, and the texts below attributes."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):

@@ -121,7 +121,7 @@ class SlangDiagnostic:
     message: str
     file: str
     line: int
-    """Counted from 1; 0 for a diagnostic without a place."""
+    """The first line has the number 1; 0 stands for a diagnostic without a place."""
     excerpt: str
     """The lines of generated text that the compiler printed, with its markers."""
 

@@ -269,7 +269,7 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0395": _shape(
         "`vmap` of `{name}` maps no argument",
-        help="give at least one array an axis in `in_axes`; keywords are never mapped",
+        help="map at least one array along an axis in `in_axes`; keywords are never mapped",
     ),
     "SR0396": _shape(
         "`vmap` maps axes of two sizes: {first} in {left}, {second} in {right}",
