@@ -56,6 +56,8 @@ class TracedCall:
     arguments: Arguments
     form: Form
     device: Device
+    names: tuple[str, ...]
+    """The parameters that have arguments; all others have their defaults, as in Python."""
 
     @property
     def variant(self) -> TracedFunction:
@@ -80,6 +82,7 @@ class LatestCall:
     """The same, as the arguments were given."""
     arrays: tuple[tuple[Type, tuple[int, ...]], ...]
     device: ReferenceType[Device]
+    names: tuple[str, ...]
 
     def again(self, args: Sequence[Any]) -> TracedCall | None:
         """The function at arguments that differ in their content at most, else nothing."""
@@ -92,7 +95,8 @@ class LatestCall:
                 return None
         if not self.traced.reads.are_current():
             return None
-        return TracedCall(self.traced, Arguments(self.skeleton, tuple(found)), self.form, device)
+        arguments = Arguments(self.skeleton, tuple(found))
+        return TracedCall(self.traced, arguments, self.form, device, self.names)
 
 
 class GraphFunction(LikeFunction, BindableGraph):
@@ -125,7 +129,7 @@ class GraphFunction(LikeFunction, BindableGraph):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if current_trace() is not None:
             given = bound_arguments(self.python, self._signature, args, kwargs)
-            inner = self._annotations.conformed(given)
+            inner = self._annotations.conformed(self._annotations.with_defaults(given))
             return fitting_call(self.python, *inner.args, **inner.kwargs)
         bound = self.bound(args, kwargs)
         sizes = bound.form.size_by_name
@@ -209,29 +213,32 @@ class GraphFunction(LikeFunction, BindableGraph):
         Parameters that it left out have the defaults that the signature was read with.
         """
         skeleton, arrays = bound.arguments.skeleton, bound.arguments.arrays
-        names = self._signature.parameters
         tree = inspect.BoundArguments(
-            self._signature, OrderedDict(zip(names, skeleton, strict=True))
+            self._signature, OrderedDict(zip(bound.names, skeleton, strict=True))
         )
         positional = tree.args[: len(args)]
         given = arrays_like(positional, tuple(args))
         if given is None or [*map(id, given)] != [*map(id, arrays)]:
             return None
         forms = tuple((x.element, x.shape) for x in arrays)
-        return LatestCall(bound.traced, bound.form, skeleton, positional, forms, ref(bound.device))
+        device = ref(bound.device)
+        return LatestCall(
+            bound.traced, bound.form, skeleton, positional, forms, device, bound.names
+        )
 
     def _bound(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> TracedCall:
         if self._defaults is not self.python.__defaults__:
             self._read_signature()
-        given = bound_arguments(self.python, self._signature, args, kwargs)
-        given.apply_defaults()
-        values = tuple(given.arguments.values())
-        device = device_of(None, trees.leaves(values))
+        given = self._annotations.with_defaults(
+            bound_arguments(self.python, self._signature, args, kwargs)
+        )
+        names = tuple(given.arguments)
+        device = device_of(None, trees.leaves(tuple(given.arguments.values())))
         checked = self._annotations.applied(given.arguments, device)
         arguments = taken_apart(checked, partial(array_of_number, device=device))
-        form = self._annotations.form(checked, arguments)
+        form = self._annotations.form(names, arguments)
         traced = self._traced(arguments, form, given)
-        return TracedCall(traced, arguments, form, device)
+        return TracedCall(traced, arguments, form, device, names)
 
     def ahead_of_calls(self, name: str) -> tuple[GraphSignature, TracedFunction]:
         """Its trace for all calls that its annotations allow.
@@ -259,7 +266,8 @@ class GraphFunction(LikeFunction, BindableGraph):
         return self._latest
 
     def _found(self, arguments: Arguments, form: Form, given: inspect.BoundArguments) -> Traced:
-        traces = self._known.setdefault((arguments.key, form.key), KeptTraces())
+        key = tuple(given.arguments), arguments.key, form.key
+        traces = self._known.setdefault(key, KeptTraces())
         if len(self._known) > _KEPT_FORMS:
             del self._known[next(iter(self._known))]
         return traces.current(form.size_by_name) or self._trace(traces, arguments, form, given)

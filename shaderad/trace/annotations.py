@@ -40,7 +40,6 @@ class Annotations:
         self._function = cast("FunctionType", getattr(function, "__func__", function))
         self._locals = dict(locals_)
         self._wanted: dict[str, Wanted] | None = None
-        self._parameters = list(inspect.signature(function).parameters)
 
     def _resolved(self) -> dict[str, Wanted]:
         if self._wanted is None:
@@ -99,6 +98,18 @@ class Annotations:
                 span = Span(code.co_filename, code.co_firstlineno)
                 raise error("SR0301", span, found=annotation, why=failure) from None
 
+    def with_defaults(self, bound: inspect.BoundArguments) -> inspect.BoundArguments:
+        """The arguments, with the defaults of omitted parameters that are annotated as arrays.
+
+        All other defaults stay Python values in the function.
+        """
+        for name, wanted in self._resolved().items():
+            default = bound.signature.parameters[name].default
+            is_omitted = name not in bound.arguments and default is not inspect.Parameter.empty
+            if is_omitted and not (isinstance(wanted.element, Scalar) and wanted.extents == ()):
+                bound.arguments[name] = default
+        return bound
+
     def applied(self, argument_by_name: Mapping[str, Any], device: Device) -> tuple[Any, ...]:
         """The arguments; those annotated as arrays are converted to arrays of that type.
 
@@ -119,22 +130,24 @@ class Annotations:
             ShapeError: SR0330, where one holds something else.
         """
         for name, wanted in self._resolved().items():
-            x = bound.arguments.get(name)
+            if name not in bound.arguments:
+                continue
+            x = bound.arguments[name]
             is_known = isinstance(x, Array) and x.element == wanted.element
             if not is_known and not isinstance(wanted.element, Scalar):
                 bound.arguments[name] = SYNTAX.functions.composed(x, wanted.element, name)
         return bound
 
-    def form(self, values: tuple[Any, ...], arguments: Arguments) -> Form:
-        """The form of the arguments, with the user's names for sizes.
+    def form(self, parameters: Sequence[str], arguments: Arguments) -> Form:
+        """The form of the arguments of these parameters, with the user's names for sizes.
 
         Raises:
             ShapeError: SR0347, where two arguments disagree on a named size.
         """
-        named = self._named_extents(values, arguments)
+        named = self._named_extents(parameters, arguments)
         names = frozenset(name for _, name, _ in named)
         plain = form_of([(x.element, x.shape) for x in arguments.arrays], names)
-        numbers = self._numbers(arguments)
+        numbers = self._numbers(parameters, arguments)
         if not named and not numbers:
             return plain
         symbol_by_name: dict[str, sizes.Size] = {}
@@ -155,22 +168,22 @@ class Annotations:
         values_ = {name: number for name, (number, _) in number_by_name.items() if number != 1}
         return Form(types, {**plain.size_by_name, **values_})
 
-    def _numbers(self, arguments: Arguments) -> set[tuple[int, int]]:
+    def _numbers(self, parameters: Sequence[str], arguments: Arguments) -> set[tuple[int, int]]:
         """The (array, axis) pairs whose extent is fixed to a number by the annotation."""
         return {
             (leaf.position, axis)
-            for name, leaf in zip(self._parameters, arguments.skeleton, strict=True)
+            for name, leaf in zip(parameters, arguments.skeleton, strict=True)
             if isinstance(leaf, Placeholder) and name in self._resolved()
             for axis, extent in enumerate(self._resolved()[name].extents or ())
             if isinstance(extent, int)
         }
 
     def _named_extents(
-        self, values: tuple[Any, ...], arguments: Arguments
+        self, parameters: Sequence[str], arguments: Arguments
     ) -> list[tuple[str, str, int]]:
         """Argument, name and number of each size that has a name."""
         named: list[tuple[str, str, int]] = []
-        for name, leaf in zip(self._parameters, arguments.skeleton, strict=True):
+        for name, leaf in zip(parameters, arguments.skeleton, strict=True):
             wanted = self._resolved().get(name)
             if wanted is None or not isinstance(leaf, Placeholder):
                 continue

@@ -118,6 +118,38 @@ def test_defaults_of_a_graph_do_not_move(device: sad.Device) -> None:
     np.testing.assert_allclose(out_dot.numpy(), (x**3).sum(), rtol=1e-6)
 
 
+@sad.graph
+def rows(x: Any, count: Any = 2, *, scale: float = 1.0, shift: sad.float2 = (0.0, 0.0)) -> Any:  # pyright: ignore
+    if scale > 1.5:
+        x = x * scale
+    return sad.reshape(x, (count, -1)), shift.y
+
+
+def test_a_default_that_is_not_passed_is_a_python_value(device: sad.Device) -> None:
+    x = np.arange(6, dtype=np.float32)
+    for _ in range(2):
+        np.testing.assert_array_equal(rows(x)[0].numpy(), x.reshape(2, 3))
+        with pytest.raises(sad.ShapeError, match="SR0370"):
+            rows(x, 3)  # An argument is traced: one trace serves all its values.
+        with pytest.raises(sad.LanguageError, match="SR0321"):
+            rows(x, scale=2.0)
+        assert float(rows(x, shift=sad.float2(1.0, 2.0))[1]) == 2.0
+    by_x = sad.grad(lambda x: sad.sum(rows(x)[0] ** 2))(x)
+    np.testing.assert_allclose(by_x.numpy(), 2.0 * x)
+    outer = sad.graph(lambda x: rows(x)[0] + rows(x)[1])
+    np.testing.assert_array_equal(outer(x).numpy(), x.reshape(2, 3))
+
+
+def test_calls_that_pass_different_parameters_are_different_traces(device: sad.Device) -> None:
+    graph = sad.graph(lambda x, a=1.0, b=2.0: a * x + 10.0 * b)
+    x = sad.array([1.0, 2.0])
+    wanted = {(): (1, 2), (("a", 5.0),): (5, 2), (("b", 5.0),): (1, 5)}
+    for keywords in [*wanted, *reversed(wanted)]:
+        a, b = wanted[keywords]
+        np.testing.assert_allclose(graph(x, **dict(keywords)).numpy(), a * x.numpy() + 10 * b)
+    np.testing.assert_allclose(graph(x, 5.0).numpy(), 5 * x.numpy() + 20)
+
+
 # -- objects that convert to NumPy, or fail to ------------------------------------------------
 
 
