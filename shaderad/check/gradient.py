@@ -59,7 +59,10 @@ class GradcheckReport:
 
     def __repr__(self) -> str:
         if self.is_exempt:
-            return f"gradcheck of {self.function}: exempt by backward_derivative(check=False)"
+            return (
+                f"gradcheck of {self.function}: nothing was compared, because it calls a function "
+                "that is exempt by backward_derivative(check=False)"
+            )
         lines = [f"gradcheck of {self.function}: {self.identity}"]
         lines += [
             f"  {a.name}: {counted(a.comparisons, 'comparison')} over {counted(a.size, 'float')}, "

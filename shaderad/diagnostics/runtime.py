@@ -223,7 +223,8 @@ MESSAGES: dict[str, Message] = {
     "SR0650": _device(
         "{subject} lives on another device",
         label="it is on {found}, the call runs on {device}",
-        help="copy it: `sad.array(x, device=device)`",
+        help="each call of `sad.open_device` opens another device: open one, first of all, or copy "
+        "the array, `sad.array(x, device=device)`; `x.device` is that of an array",
     ),
     "SR0651": _device(
         "`device` takes what `sad.open_device` returns",
