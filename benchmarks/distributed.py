@@ -61,7 +61,7 @@ def fitted(share: Any, options: argparse.Namespace, count: int) -> tuple[dict[st
             gradient = share.moves.grad.numpy().copy()
     distributed.all_reduce(square)
     found = {
-        "views a second": sample.VIEWS / statistics.median(seconds),
+        "views per second": sample.VIEWS / statistics.median(seconds),
         "psnr": sample.psnr(square / count),
         "means": {n: mean_seconds(n) for n in MEANS} if count > 1 else {},
     }
@@ -96,12 +96,12 @@ def compare(rounds: int, given: list[str]) -> None:
         folder = Path(name)
         pairs = [[measured(count, given, folder) for count in (1, 2)] for _ in range(rounds)]
         gradients = [np.load(folder / f"gradient_{count}.npy") for count in (1, 2)]
-    rates = [[one["views a second"] for one in pair] for pair in pairs]
+    rates = [[one["views per second"] for one in pair] for pair in pairs]
     ratio = statistics.median(two / one for one, two in rates)
     for side, count in enumerate((1, 2)):
         rate = statistics.median(pair[side] for pair in rates)
         last = pairs[-1][side]["psnr"]
-        print(f"{count} of one core: {rate:5.1f} views a second, {last:.2f} dB at the end")
+        print(f"{count} of one core: {rate:5.1f} views per second, {last:.2f} dB at the end")
     print(f"{ratio:.2f}x" + ("" if ratio >= 1.8 else "   below 1.8x"))
     first, second = gradients
     off = np.abs(second - first).max() / np.abs(first).max()

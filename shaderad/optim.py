@@ -17,7 +17,7 @@ from shaderad.arrays.arrays import Array, array
 from shaderad.arrays.dtypes import shown_dtype
 from shaderad.device.devices import Device
 from shaderad.device.lines import user_span
-from shaderad.diagnostics import error
+from shaderad.diagnostics import error, text_of
 from shaderad.diagnostics.tracebacks import api_boundary, api_class
 from shaderad.execute.graphs import graph
 from shaderad.functions import elements
@@ -324,5 +324,5 @@ def _checked(name: str, value: Any, low: float, high: float = math.inf) -> float
     number = as_number(value)
     if number is None or not low <= number < high:
         limits = f"from {low:g} to below {high:g}" if high < math.inf else f"from {low:g} on"
-        raise error("SR0393", name=name, found=repr(value), limits=limits)
+        raise error("SR0393", name=name, found=text_of(value), limits=limits)
     return float(number)

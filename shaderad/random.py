@@ -21,7 +21,7 @@ from shaderad.arrays.arrays import Array
 from shaderad.arrays.dtypes import element_type
 from shaderad.arrays.traced_sizes import shape_of, size_or_none
 from shaderad.device.lines import user_span
-from shaderad.diagnostics import Span, error
+from shaderad.diagnostics import Span, error, text_of
 from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.frontend import conversions
 from shaderad.functions.array_function import array_function
@@ -146,7 +146,7 @@ def _words_of(name: str, value: Any, count: int) -> np.ndarray[Any, Any] | None:
         return None
     number = size_or_none(plain)
     if not isinstance(number, int) or not 0 <= number < 2 ** (32 * count):
-        raise error("SR0801", name=name, found=repr(value), bits=32 * count)
+        raise error("SR0801", name=name, found=text_of(value), bits=32 * count)
     words = [number >> 32 * k & 0xFFFFFFFF for k in reversed(range(count))]
     return np.array(words, np.uint32)
 

@@ -347,7 +347,7 @@ def test_the_gradient_of_a_mean_is_taken_through_its_draws(device: sad.Device) -
         ("SR0802", lambda: random.uniform(random.split(random.key(0)), 5)),
         ("SR0802", lambda: random.split(random.split(random.key(0)))),
         ("SR0326", lambda: random.uniform(random.key(0), 5, int)),
-        ("SR0326", lambda: random.normal(random.key(0), 5, sad.float3)),
+        ("SR0312", lambda: random.normal(random.key(0), 5, sad.float3)),
         ("SR0379", lambda: random.uniform(random.key(0), 5, low=np.zeros(4, np.float32))),
         ("SR0371", lambda: random.normal(random.key(0), -5)),
         ("SR0370", lambda: random.split(random.key(0), 2.5)),
@@ -358,6 +358,6 @@ def test_the_gradient_of_a_mean_is_taken_through_its_draws(device: sad.Device) -
 def test_what_has_no_numbers_is_refused(
     code: str, call: Callable[[], Any], device: sad.Device
 ) -> None:
-    with pytest.raises(sad.ShapeError) as caught:
+    with pytest.raises(sad.Error) as caught:
         call()
     assert caught.value.code == code

@@ -32,6 +32,9 @@ def run(path: Path, out: Path) -> None:
     notebook.metadata = {"kernelspec": _KERNEL, "language_info": {"name": "python"}}
     for number, cell in enumerate(notebook.cells):
         cell.id, cell.metadata = f"cell-{number}", {}
+        for output in cell.get("outputs", []):
+            if "text/html" in output.get("data", {}):  # Values as text beside a picture or table.
+                output.data.pop("text/plain", None)
     nbformat.write(notebook, out / path.name)
 
 

@@ -203,17 +203,22 @@ class Array(ArrayOperators):
             raise error("SR0360", what="`len()`")
         return self.shape[0]
 
+    def __summary__(self) -> str:
+        """The text in messages: element type, shape and device, without the content."""
+        where = self.device.capabilities.runtime
+        return f"Array({self.element}, shape={self.shape}, device={where!r})"
+
     def __repr__(self) -> str:
         """The values with element type and shape; waits for the device, as `numpy` does."""
         from shaderad.arrays.shown import array_repr
 
-        return summary_of(self) if self._is_open() else array_repr(self)
+        return self.__summary__() if self._is_open() else array_repr(self)
 
     def __str__(self) -> str:
         """The values as NumPy prints them."""
         from shaderad.arrays.shown import array_text
 
-        return summary_of(self) if self._is_open() else array_text(self)
+        return self.__summary__() if self._is_open() else array_text(self)
 
     def _repr_html_(self) -> str | None:
         """The values, or an array of colours as a picture; nothing while it is traced."""
@@ -292,7 +297,7 @@ class Array(ArrayOperators):
         """
         self.check_readable("`.item()`")
         if self.size != 1 or not isinstance(self.element, types.Scalar):
-            raise error("SR0361", found=summary_of(self))
+            raise error("SR0361", found=self)
         return self.numpy().item()
 
     def __float__(self) -> float:
@@ -305,7 +310,7 @@ class Array(ArrayOperators):
 
     def __index__(self) -> int:
         if not types.is_integer(self.element):
-            raise TypeError(f"{summary_of(self)} is no whole number")
+            raise TypeError(f"{self.__summary__()} is no whole number")
         return int(self)
 
     def __bool__(self) -> bool:
@@ -373,12 +378,6 @@ class Array(ArrayOperators):
 
         view = Array(self.device, element, shape, None, pending=fill)
         return view
-
-
-def summary_of(array: Array) -> str:
-    """Element type, shape and device as text, without reading the content."""
-    where = array.device.capabilities.runtime
-    return f"Array({array.element}, shape={array.shape}, device={where!r})"
 
 
 def on_host(device: Device, arrays: Sequence[Array]) -> list[np.ndarray[Any, Any]]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from shaderad.arrays.arrays import Array, array
 from shaderad.device.devices import Device, asked_device, current_device
-from shaderad.diagnostics import error
+from shaderad.diagnostics import error, text_of
 from shaderad.diagnostics.tracebacks import api_boundary, api_class
 from shaderad.ir.types import FLOAT, Vector
 from shaderad.runtime.textures import Dimension, Filter, SamplerSettings, Wrap
@@ -227,9 +227,9 @@ def sampler(
         *(("wrap", word, Wrap) for word in wraps),
     ):
         if word not in get_args(kind):
-            raise error("SR0815", name=name, known=_words(kind), found=repr(word))
+            raise error("SR0815", name=name, known=_words(kind), found=text_of(word))
     if len(wraps) != 3:
-        raise error("SR0815", name="wrap", known=_words(Wrap), found=repr(wrap))
+        raise error("SR0815", name="wrap", known=_words(Wrap), found=text_of(wrap))
     return SamplerSettings(*cast("tuple[Any, Any, Any]", (filter, wraps, mip_filter)))
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from shaderad.arrays.syntax import SYNTAX
 from shaderad.device.lines import user_span
-from shaderad.diagnostics import Error, Span, error
+from shaderad.diagnostics import Error, Span, error, text_of
 from shaderad.ir import sizes
 from shaderad.ir.sizes import Shape, Size
 from shaderad.language.intrinsics import is_device_array
@@ -165,7 +165,7 @@ def no_whole_number(span: Span | None, name: str, value: object) -> Error:
                 "a count is known before a graph runs: capture it as a Python number, or use a "
                 "size such as `x.shape[0]`; `sad.while_loop` with a `limit` takes any count"
             )
-    return error("SR0370", span, name=name, found=repr(value), help=help_)
+    return error("SR0370", span, name=name, found=text_of(value), help=help_)
 
 
 def size_of(value: Any, name: str) -> Size:

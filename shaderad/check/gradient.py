@@ -22,7 +22,7 @@ from shaderad.check.slots import (
     tangent_floats,
     with_leaves,
 )
-from shaderad.diagnostics import DerivativeError, error
+from shaderad.diagnostics import DerivativeError, error, text_of
 from shaderad.diagnostics.errors import counted
 from shaderad.diagnostics.notebook import preformatted, table
 from shaderad.diagnostics.tracebacks import api_boundary
@@ -168,7 +168,7 @@ def _check_settings(**settings: object) -> None:
         is_allowed = number > 0 or (number == 0 and name != "eps")
         if not is_allowed or (is_share and number > 1):
             wanted = "above 0" if name == "eps" else "from 0 to 1" if is_share else "from 0 on"
-            raise error("SR0465", name=name, wanted=wanted, found=repr(value))
+            raise error("SR0465", name=name, wanted=wanted, found=text_of(value))
 
 
 def is_exempt(kernel: nodes.Kernel) -> bool:

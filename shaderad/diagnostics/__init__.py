@@ -21,9 +21,27 @@ from shaderad.diagnostics import (
     types,
 )
 from shaderad.diagnostics.errors import *
-from shaderad.diagnostics.errors import NO_SPAN, Message, Span, counted, render, sentence
+from shaderad.diagnostics.errors import (
+    NO_SPAN,
+    Message,
+    Span,
+    counted,
+    render,
+    sentence,
+    text_of,
+)
 
-__all__ = ["MESSAGES", "NO_SPAN", "Message", "Span", "counted", "error", "nesting", "render"]
+__all__ = [
+    "MESSAGES",
+    "NO_SPAN",
+    "Message",
+    "Span",
+    "counted",
+    "error",
+    "nesting",
+    "render",
+    "text_of",
+]
 __all__ += errors.__all__
 
 MESSAGES: dict[str, Message] = {

@@ -233,6 +233,15 @@ def shortened(text: str) -> str:
 _LONG_WORD = re.compile(r"(\w{100})\w{20,}")
 
 
+def text_of(value: object) -> str:
+    """The ``repr`` of a value in a message.
+
+    A class whose ``repr`` waits for the device or is long has a ``__summary__`` instead.
+    """
+    summary = getattr(type(value), "__summary__", None)
+    return repr(value) if summary is None else summary(value)
+
+
 def one_line(text: str) -> str:
     """`text` with escapes for control characters, which file names may contain."""
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
@@ -241,4 +250,7 @@ def one_line(text: str) -> str:
 class _Sentence(string.Formatter):
     def format_field(self, value: object, format_spec: str) -> str:
         singular, bar, plural = format_spec.partition("|")
-        return counted(value, singular, plural) if bar else super().format_field(value, format_spec)
+        if bar:
+            return counted(value, singular, plural)
+        is_summarised = not format_spec and hasattr(type(value), "__summary__")
+        return text_of(value) if is_summarised else super().format_field(value, format_spec)

@@ -11,7 +11,7 @@ import numpy as np
 from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array
 from shaderad.arrays.trees import struct_fields
-from shaderad.diagnostics import error
+from shaderad.diagnostics import error, text_of
 from shaderad.differentiate.linearised import Linearised
 from shaderad.ir import types
 
@@ -24,9 +24,9 @@ def positions_of(argnums: int | Sequence[int], count: int) -> list[int]:
         try:
             position = operator.index(item)  # pyright: ignore[reportArgumentType]
         except TypeError:
-            raise error("SR0455", found=repr(item), count=count) from None
+            raise error("SR0455", found=text_of(item), count=count) from None
         if isinstance(item, bool) or not 0 <= position < count:
-            raise error("SR0455", found=repr(item), count=count)
+            raise error("SR0455", found=text_of(item), count=count)
         found.append(position)
     return found
 

@@ -27,7 +27,7 @@ from shaderad.arrays.tape import trace_of
 from shaderad.arrays.textures import Texture
 from shaderad.arrays.trees import rebuilt, struct_fields
 from shaderad.device.devices import Device, check_same
-from shaderad.diagnostics import error
+from shaderad.diagnostics import error, text_of
 from shaderad.execute.convert import in_form, summed
 from shaderad.ir import types
 from shaderad.runtime import buffers
@@ -228,7 +228,7 @@ def check_sum(total: Any, element: types.Type, shape: Shape, device: Device) -> 
     if not isinstance(total, Array):
         found = f"a `{type(total).__name__}`"
     elif buffers.base_of(total.element) != base or total.byte_count != wanted:
-        found = repr(total)
+        found = text_of(total)
     else:
         check_same(total.device, device, "accumulate")
         return

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array
 from shaderad.arrays.tape import When, is_taped, trace_of
-from shaderad.diagnostics import error
+from shaderad.diagnostics import error, text_of
 from shaderad.differentiate.forms import check_keywords
 from shaderad.differentiate.function_at import function_at
 from shaderad.differentiate.kernel_at import kernel_at
@@ -58,7 +58,7 @@ def linearised(
         DerivativeError: SR0453 for a differentiable argument given by keyword.
     """
     if not callable(function):
-        raise error("SR0466", found=repr(function))
+        raise error("SR0466", found=text_of(function))
     if current_trace() is not None:
         return linearised_as_graph(function, args, keywords, when=when)
     is_kernel = isinstance(function, Launchable)

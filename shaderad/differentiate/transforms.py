@@ -15,7 +15,7 @@ import numpy as np
 from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array, array
 from shaderad.arrays.tape import When, is_taped
-from shaderad.diagnostics import error
+from shaderad.diagnostics import error, text_of
 from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.differentiate.argnums import (
     as_arguments,
@@ -323,7 +323,7 @@ def jacobian(
     Differentiable itself, as `vjp` is.
     """
     if mode not in ("reverse", "forward"):
-        raise error("SR0461", found=repr(mode))
+        raise error("SR0461", found=text_of(mode))
 
     @api_boundary
     def jacobians(*args: Any, **call: Any) -> Any:

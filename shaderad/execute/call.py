@@ -23,7 +23,7 @@ from shaderad.arrays.textures import Texture
 from shaderad.arrays.traced_sizes import normalised_shape
 from shaderad.arrays.trees import HostPointer, StructArray, struct_fields
 from shaderad.device.devices import Device, asked_device, current_device
-from shaderad.diagnostics import Error, error
+from shaderad.diagnostics import Error, error, text_of
 from shaderad.execute.launch import Launch, Setting, Settings, new_setting
 from shaderad.execute.pools import LaunchPools
 from shaderad.ir import types
@@ -224,10 +224,10 @@ def checked_options(function: Launchable, options: Mapping[str, Any]) -> tuple[s
     """
     bounds = options.get("bounds", function.bounds)
     if bounds not in BOUNDS:
-        raise error("SR0374", found=repr(bounds))
+        raise error("SR0374", found=text_of(bounds))
     checks = options.get("checks")
     if checks is not None and checks not in CHECKS:
-        raise error("SR0375", found=repr(checks))
+        raise error("SR0375", found=text_of(checks))
     return bounds, checks or ""
 
 
@@ -279,7 +279,7 @@ def asked_shapes(
     results = [b for b in kernel.buffers if b.access is not Access.IN]
     if not isinstance(asked, Mapping):
         example = results[0].name if results else "y"
-        raise error("SR0383", kernel.span, found=repr(asked), example=example)
+        raise error("SR0383", kernel.span, found=text_of(asked), example=example)
     given = cast("Mapping[Any, Any]", asked)
     names = [b.name for b in results]
     for found in given:

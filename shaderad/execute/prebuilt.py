@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from shaderad.device.prebuilt import NOT_BUILT, Offer, OfferedMode, used_of_build
-from shaderad.diagnostics import CompileError, Error, error
+from shaderad.diagnostics import CompileError, Error, error, text_of
 from shaderad.execute.planned_kernels import PlannedKernel
 from shaderad.execute.schedule import LaunchPlan, storage_bytes
 from shaderad.ir import sizes
@@ -121,8 +121,8 @@ class PrebuiltKernel(PlannedKernel):
         }
         for name, (asked, built) in options.items():
             if asked != built:
-                raise error("SR0726", kernel=self.name, name=name, found=repr(asked),
-                            wanted=repr(built))  # fmt: skip
+                raise error("SR0726", kernel=self.name, name=name, found=text_of(asked),
+                            wanted=text_of(built))  # fmt: skip
         for name in sorted(choice.launch_shaped ^ self.launch_shaped):
             raise error("SR0727", kernel=self.name, name=name)
         for name in sorted(choice.device_uniforms):

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from shaderad.arrays.arrays import Array
 from shaderad.device.lines import user_span
-from shaderad.diagnostics import error
+from shaderad.diagnostics import error, text_of
 from shaderad.frontend import activations as formulas
 from shaderad.functions.array_function import array_function
 from shaderad.functions.elements import as_element, binary, in_floats, primitive, unary
@@ -110,7 +110,7 @@ def gelu(x: Any, approximate: Literal["none", "tanh"] = "none") -> Array:
     """
     if approximate in formulas.GELUS:
         return _applied(formulas.GELUS[approximate], x)
-    raise error("SR0312", user_span(), name="gelu", found=f"`approximate={approximate!r}`",
+    raise error("SR0312", user_span(), name="gelu", found=f"`approximate={text_of(approximate)}`",
                 help='write `"none"` or `"tanh"`')  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from shaderad.arrays import trees
 from shaderad.device.lines import user_span
-from shaderad.diagnostics import Error, error
+from shaderad.diagnostics import Error, error, text_of
 from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.functions.array_function import array_function
 from shaderad.functions.bodies import TracedBody, outer_values, rebuilt
@@ -68,7 +68,7 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> C
     Source: Bradbury et al., *JAX: composable transformations of Python+NumPy programs* (2018).
     """
     if not callable(function):
-        raise error("SR0466", found=repr(function))
+        raise error("SR0466", found=text_of(function))
     name = getattr(function, "__name__", "function")
 
     @api_boundary
@@ -232,6 +232,6 @@ def _built_like(tree: Any, axes: Any, name: str, place: str) -> dict[Any, Any]:
             return trees.matching(tree, parts, axes, name)
     except Error:
         pass
-    axes_text = repr(axes) if trees.children(axes) is None else trees.described(axes)
+    axes_text = text_of(axes) if trees.children(axes) is None else trees.described(axes)
     wanted = "" if parts is None else f": {trees.described(tree)}"
     raise error("SR0398", user_span(), name=name, found=axes_text, wanted=f"{place}{wanted}")

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from shaderad.arrays.arrays import Array
 from shaderad.device.lines import user_span
-from shaderad.diagnostics import error
+from shaderad.diagnostics import error, text_of
 from shaderad.functions.array_function import array_function
 from shaderad.functions.elements import as_element, binary, cast_to
 from shaderad.functions.layout import transpose
@@ -100,7 +100,7 @@ def tensordot(x: Any, y: Any, axes: Any = 2) -> Array:
     right_labels: list[Label] = [f"y{k}" for k in range(len(right.extents))]
     for p, q in zip(own, others, strict=True):
         right_labels[q] = left_labels[p]
-    _check_extents(f"axes={axes!r}", [left, right], [left_labels, right_labels])
+    _check_extents(f"axes={text_of(axes)}", [left, right], [left_labels, right_labels])
     summed = {left_labels[p] for p in own}
     result = [label for label in (*left_labels, *right_labels) if label not in summed]
     both = [Labelled(left, tuple(left_labels)), Labelled(right, tuple(right_labels))]

@@ -10,7 +10,7 @@ from typing import Any, cast
 from shaderad.arrays.arrays import Array
 from shaderad.arrays.traced_sizes import size_or_none
 from shaderad.device.lines import user_span
-from shaderad.diagnostics import error
+from shaderad.diagnostics import error, text_of
 from shaderad.functions.array_function import array_function
 from shaderad.functions.elements import as_array, cast_to, conform
 from shaderad.ir import arrays, sizes
@@ -129,7 +129,7 @@ def _numbers(x: Any, w: Any) -> tuple[TracedArray, TracedArray]:
 def _group_count(groups: Any, x: TracedArray, w: TracedArray, rank: int) -> int:
     """The number of groups, which divide the channels and the output channels."""
     if type(groups) is not int or groups < 1:
-        raise error("SR0804", user_span(), name="groups", found=repr(groups),
+        raise error("SR0804", user_span(), name="groups", found=text_of(groups),
                     wanted="a whole number from 1 on")  # fmt: skip
     outputs, channels = w.extents[:2]
     whole = sizes.multiply(sizes.floor_divide(outputs, groups), groups)
@@ -159,7 +159,7 @@ def _distances(name: str, setting: Any, rank: int) -> tuple[int, ...]:
     """One positive number for each spatial axis."""
     items = _by_axis(setting, rank)
     if len(items) != rank or any(type(distance) is not int or distance < 1 for distance in items):
-        raise error("SR0804", user_span(), name=name, found=repr(setting),
+        raise error("SR0804", user_span(), name=name, found=text_of(setting),
                     wanted=f"a whole number from 1 on, or {rank} of them")  # fmt: skip
     return tuple(items)
 
@@ -180,7 +180,7 @@ def _padding(
     pairs = [pair for pair in map(_pair, items) if pair is not None]
     if len(pairs) != len(extents) or len(pairs) != len(items):
         wanted = f'a whole number, {len(extents)} of them or of pairs, `"same"` or `"valid"`'
-        raise error("SR0804", user_span(), name="padding", found=repr(padding), wanted=wanted)
+        raise error("SR0804", user_span(), name="padding", found=text_of(padding), wanted=wanted)
     return pairs
 
 

@@ -9,7 +9,7 @@ from shaderad.arrays.arrays import Array
 from shaderad.arrays.dtypes import element_type
 from shaderad.arrays.traced_sizes import TracedSize, shape_of, shown, size_of, size_or_none
 from shaderad.device.lines import user_span
-from shaderad.diagnostics import error
+from shaderad.diagnostics import error, text_of
 from shaderad.functions.array_function import array_function
 from shaderad.functions.elements import as_element, as_floats, binary, cast_to
 from shaderad.functions.layout import broadcast_to, diagonal_test
@@ -93,7 +93,7 @@ def _finite(x: Any, name: str) -> float:
     """
     number = as_number(x)
     if number is None or not math.isfinite(number):
-        raise error("SR0312", user_span(), name="arange", found=f"`{x!r}` as `{name}`",
+        raise error("SR0312", user_span(), name="arange", found=f"`{text_of(x)}` as `{name}`",
                     help="give it finite numbers; with sizes, whole numbers")  # fmt: skip
     return float(number)
 

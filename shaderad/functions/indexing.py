@@ -9,7 +9,7 @@ from typing import Any
 
 from shaderad.arrays.arrays import Array
 from shaderad.device.lines import user_span
-from shaderad.diagnostics import error
+from shaderad.diagnostics import error, text_of
 from shaderad.functions.array_function import array_function
 from shaderad.functions.elements import as_array, cast_to, conform
 from shaderad.functions.layout import moved_axis
@@ -58,7 +58,7 @@ def gather(x: Any, index: Any, bounds: str = "raise") -> Array:
     range adds nothing.
     """
     if bounds not in ("raise", "ignore", "unchecked"):
-        raise error("SR0374", user_span(), found=repr(bounds))
+        raise error("SR0374", user_span(), found=text_of(bounds))
     return gathered(traced(x, "x"), [index], is_reported=bounds == "raise")
 
 

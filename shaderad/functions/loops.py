@@ -14,7 +14,7 @@ from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array
 from shaderad.arrays.traced_sizes import shown, size_of, size_or_none
 from shaderad.device.lines import user_span
-from shaderad.diagnostics import Error, LanguageError, error
+from shaderad.diagnostics import Error, LanguageError, error, text_of
 from shaderad.diagnostics.call_errors import bound_arguments, fitting_call
 from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.functions.array_function import array_function
@@ -136,7 +136,7 @@ def _carried(
 ) -> Any:
     """The last carry of `count` iterations, whose k starts at `first`."""
     if checkpoint not in ("sqrt", "all", "none"):
-        raise error("SR0335", user_span(), found=repr(checkpoint))
+        raise error("SR0335", user_span(), found=text_of(checkpoint))
 
     def step(k: TracedArray, carry: Any, _: Any) -> tuple[Any, Any]:
         place = k if first == 0 else binary("add", shown(first), k)

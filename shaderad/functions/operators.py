@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from shaderad.device.lines import user_span
-from shaderad.diagnostics import error
+from shaderad.diagnostics import error, text_of
 from shaderad.frontend.kernels import standalone
 from shaderad.ir import nodes, ops
 from shaderad.ir.arrays import Reducer
@@ -45,7 +45,7 @@ def reducer_of(op: Any, element: Type) -> Reducer:
             raise _unsuited(op.op.name, "numbers or bools", element)
         return reducer
     if not isinstance(op, UserFunction):
-        raise error("SR0325", user_span(), found=getattr(op, "__name__", repr(op)))
+        raise error("SR0325", user_span(), found=getattr(op, "__name__", text_of(op)))
     return function_on(op, element)
 
 

@@ -18,7 +18,7 @@ from shaderad.arrays.arrays import Shape as KnownShape
 from shaderad.arrays.tape import recorded_view
 from shaderad.arrays.traced_sizes import size_or_none
 from shaderad.device.lines import user_span
-from shaderad.diagnostics import error
+from shaderad.diagnostics import error, text_of
 from shaderad.execute.run_graph import run_graph
 from shaderad.functions.indexing import gathered
 from shaderad.functions.layout import transpose
@@ -159,7 +159,7 @@ def _part(item: Any, extent: Size) -> AxisPart:
         return _slice(cast("slice[Any, Any, Any]", item), extent)
     position = size_or_none(item)
     if position is None:
-        raise error("SR0380", user_span(), found=f"`{item!r}`")
+        raise error("SR0380", user_span(), found=f"`{text_of(item)}`")
     from_start = sizes.add(position, extent) if is_less(position, 0) else position
     if is_less(from_start, 0) or not is_less(from_start, extent):
         raise error("SR0665", user_span(), index=position, length=extent)
@@ -174,7 +174,7 @@ def _slice(item: slice[Any, Any, Any], extent: Size) -> AxisPart:
     """
     step = 1 if item.step is None else size_or_none(item.step)
     if not isinstance(step, int) or step == 0:
-        raise error("SR0380", user_span(), found=f"a step of `{item.step!r}`")
+        raise error("SR0380", user_span(), found=f"a step of `{text_of(item.step)}`")
     low, high = (0, extent) if step > 0 else (-1, sizes.subtract(extent, 1))
     start = _bound(item.start, extent, low, high, low if step > 0 else high)
     stop = _bound(item.stop, extent, low, high, high if step > 0 else low)
@@ -190,7 +190,7 @@ def _bound(bound: Any, extent: Size, low: Size, high: Size, default: Size) -> Si
         return default
     position = size_or_none(bound)
     if position is None:
-        raise error("SR0380", user_span(), found=f"`{bound!r}`")
+        raise error("SR0380", user_span(), found=f"`{text_of(bound)}`")
     if is_less(position, 0):
         position = sizes.add(position, extent)
     if is_less(position, low):
@@ -224,7 +224,7 @@ def _read(item: Any) -> Any:
     if not isinstance(item, Array):
         return item
     if item.shape or not types.is_integer(item.element):
-        raise error("SR0380", user_span(), found=f"`{item!r}`")
+        raise error("SR0380", user_span(), found=f"`{text_of(item)}`")
     return operator.index(item)
 
 

@@ -18,7 +18,7 @@ import shaderad as sad
 from shaderad import int2, int3
 from shaderad.arrays.traced_sizes import shape_of, shown
 from shaderad.device.lines import user_span
-from shaderad.diagnostics import error
+from shaderad.diagnostics import error, text_of
 from shaderad.functions.array_function import array_function
 from shaderad.functions.elements import as_array, as_floats, conform
 from shaderad.ir.sizes import Shape
@@ -212,7 +212,7 @@ def _checked_size(size: Any) -> Shape:
     """The height and width of a picture."""
     extents = shape_of(size, "size")
     if len(extents) != 2 or any(isinstance(n, int) and n > LARGEST for n in extents):
-        raise error("SR0806", user_span(), found=repr(size), limit=f"{LARGEST:,}")
+        raise error("SR0806", user_span(), found=text_of(size), limit=f"{LARGEST:,}")
     return extents
 
 

@@ -17,7 +17,7 @@ from shaderad import float2, float3, float4, int3
 from shaderad.arrays.dtypes import shown_dtype
 from shaderad.arrays.traced_sizes import shown
 from shaderad.device.lines import user_span
-from shaderad.diagnostics import error
+from shaderad.diagnostics import error, text_of
 from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.functions.array_function import array_function
 from shaderad.functions.elements import as_array, as_floats, conform
@@ -182,7 +182,7 @@ def _member(choices: Any, word: Any) -> Any:
     if word not in words:
         shown_words = " or ".join(f'`"{choice}"`' for choice in words)
         name = choices.__name__.lower()
-        raise error("SR0809", user_span(), name=name, known=shown_words, found=repr(word))
+        raise error("SR0809", user_span(), name=name, known=shown_words, found=text_of(word))
     return words[word]
 
 

@@ -16,7 +16,7 @@ from shaderad.arrays.arrays import Array, array_called, on_host
 from shaderad.arrays.dtypes import shown_dtype
 from shaderad.arrays.textures import Texture, texel_of, texture_of_levels
 from shaderad.device.devices import Device, asked_device, current_device
-from shaderad.diagnostics import error
+from shaderad.diagnostics import error, text_of
 from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.ir import types
 from shaderad.runtime import buffers
@@ -109,7 +109,7 @@ def _checked_word(name: str, word: Any, choices: Container[str]) -> Any:
     """An argument that is `None` or one of `choices`; raises SR0815."""
     if word is not None and word not in choices:
         shown = ", ".join(f'`"{each}"`' for each in cast("Iterable[str]", choices))
-        raise error("SR0815", name=name, known=shown, found=repr(word))
+        raise error("SR0815", name=name, known=shown, found=text_of(word))
     return word
 
 

@@ -14,7 +14,7 @@ from itertools import chain
 from operator import is_
 from typing import Any, cast
 
-from shaderad.arrays.arrays import Array, is_host_array, summary_of
+from shaderad.arrays.arrays import Array, is_host_array
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error
 from shaderad.language.values import is_same_constant
@@ -105,7 +105,7 @@ class Reads:
         """
         get = self.getter_of(array)
         if get is None:
-            raise error("SR0338", user_span(), name=self._name, found=summary_of(array))
+            raise error("SR0338", user_span(), name=self._name, found=array)
         self._contents.append(_Content(get, _form(array), _bytes(array)))
 
     def _fetched(self) -> list[object]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from shaderad.arrays.traced_sizes import TracedSize, shown_shape
 from shaderad.device.lines import user_span
-from shaderad.diagnostics import Span, error
+from shaderad.diagnostics import Span, error, text_of
 from shaderad.frontend import conversions
 from shaderad.ir import arrays, nodes, sizes
 from shaderad.ir.arrays import ArrayType, Value
@@ -161,7 +161,7 @@ def axis_of(axis: Any, rank: int) -> int:
     """
     number = as_number(axis)
     if type(number) is not int or not -rank <= number < rank:
-        raise error("SR0323", user_span(), axis=repr(axis), rank=rank)
+        raise error("SR0323", user_span(), axis=text_of(axis), rank=rank)
     return number % rank
 
 

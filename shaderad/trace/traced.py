@@ -233,6 +233,9 @@ class TracedArray(Array):
     def __repr__(self) -> str:
         return f"Array({self.element}, shape={self.shape}, traced)"
 
+    def __summary__(self) -> str:
+        return repr(self)
+
     def __str__(self) -> str:
         return repr(self)
 

@@ -11,7 +11,7 @@ import numpy as np
 from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array, array, is_host_array
 from shaderad.arrays.tape import When
-from shaderad.diagnostics import error
+from shaderad.diagnostics import error, text_of
 from shaderad.differentiate.forms import check_keywords
 from shaderad.differentiate.kernel_at import kernel_at
 from shaderad.differentiate.linearised import Linearised, linearised
@@ -353,5 +353,5 @@ def primal_of(function: Function, call: Mapping[str, Any]) -> Primal:
     ):
         return TreeFunction(function, call)
     if not callable(function):
-        raise error("SR0466", found=repr(function))
+        raise error("SR0466", found=text_of(function))
     return PlainFunction(function, call)

@@ -118,5 +118,5 @@ def test_a_folder_for_other_hosts_says_what_to_build() -> None:
     assert failure.code == "SR0724"
     text = str(failure)
     taken = ", ".join(f"`{target}`" for target in targets_in(DEVICE.formats))
-    assert f"built for `hlsl`; wgpu takes {taken}" in text
+    assert f"built for `hlsl`; wgpu accepts {taken}" in text
     assert "build for `wgsl`" in text

@@ -85,7 +85,7 @@ def test_a_killed_process_ends_the_others_and_a_restart_goes_on(
     told = ended(process, 0)
     assert "process 0 of 2" in told
     assert "Traceback" not in told
-    (start,) = [int(one.split()[-1]) for one in told.splitlines() if one.startswith("goes on")]
+    (start,) = [int(one.split()[-1]) for one in told.splitlines() if one.startswith("resumes")]
     assert 20 <= start < 60
     assert "step  60" in told
     assert (tmp_path / "overview.png").exists()
