@@ -48,6 +48,11 @@ def _by_length(part: Array, y: Array) -> Array:
     return np.where(y == 0, 0, part / np.where(y == 0, 1, y))
 
 
+def _positive_zero(x: Array) -> Array:
+    """`x`, with 0 in place of -0."""
+    return np.where(x == 0, x + np.abs(x), x)  # Its slope is 1 at 0, too.
+
+
 def _atan2(_: Array, p: Array, q: Array) -> tuple[Array, Array]:
     r = np.hypot(p, q)
     return _by_length(_by_length(q, r), r), _by_length(_by_length(-p, r), r)
@@ -96,16 +101,16 @@ PARTIALS: dict[ops.Op, Row] = {
     ops.STEP: binary(lambda y, edge, x: (ZERO, ZERO)),
     ops.FRAC: unary(lambda y, x: 1.0),
     # -- roots, exponentials, logarithms; -0 is treated as 0 --------------------------------------
-    ops.SQRT: unary(lambda y, x: 0.5 / np.abs(y)),
-    ops.RSQRT: unary(lambda y, x: -0.5 * np.abs(y) / np.abs(x)),
+    ops.SQRT: unary(lambda y, x: 0.5 / _positive_zero(y)),
+    ops.RSQRT: unary(lambda y, x: -0.5 * np.abs(y) / _positive_zero(x)),
     ops.RCP: unary(lambda y, x: -y * y),
     ops.EXP: ieee(unary(lambda y, x: y)),
     ops.EXP2: ieee(unary(lambda y, x: y * LN2)),
     ops.EXPM1: unary(lambda y, x: np.exp(x)),
-    ops.LOG: unary(lambda y, x: 1 / np.abs(x)),
-    ops.LOG2: unary(lambda y, x: 1 / (np.abs(x) * LN2)),
-    ops.LOG10: unary(lambda y, x: 1 / (np.abs(x) * LN10)),
-    ops.LOG1P: unary(lambda y, x: 1 / np.abs(1 + x)),
+    ops.LOG: unary(lambda y, x: 1 / _positive_zero(x)),
+    ops.LOG2: unary(lambda y, x: 1 / (_positive_zero(x) * LN2)),
+    ops.LOG10: unary(lambda y, x: 1 / (_positive_zero(x) * LN10)),
+    ops.LOG1P: unary(lambda y, x: 1 / (1 + x)),
     ops.ERF: unary(lambda y, x: 2 / np.sqrt(np.pi) * np.exp(-x * x)),
     ops.ERFC: unary(lambda y, x: -2 / np.sqrt(np.pi) * np.exp(-x * x)),
     # -- angles --------------------------------------------------------------------------------
