@@ -31,7 +31,8 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0307": _language(
         "`{type}` takes {wanted:index|indices}, found {found}",
-        help="give one index per axis: `a[y, x]`",
+        help="give one index per axis; an array of two axes is declared as `sad.In[float, 2]`, and "
+        "indexed by `a[y, x]`",
     ),
     "SR0308": _language(
         "index {found} is out of range for {owner}",

@@ -55,6 +55,8 @@ _WORD_REMARKS = {
     WordKind.GROUP_COUNT_X: "workgroups along x",
     WordKind.SITE_BASE: "where the sites of this program start in your table, such as 0",
 }
+_OF_HOST = re.compile(r"\$(?:start_|site_base)")
+"""Words that are 0 unless the host binds parts of buffers, or reads reports of several programs."""
 _SIZE_REMARKS = ("texels along x", "texels along y", "texels along z, or faces", "mip levels")
 """Remarks on the words of a texture's size; `ir.types.TextureType` defines them."""
 
@@ -147,9 +149,10 @@ def _command_lines(
             yield f"copy {command.byte_count} bytes from {source} to {target}"
         case RunCommand():
             condition = "" if command.if_positive == 1 else f", if {command.if_positive} > 0"
-            yield f"dispatch {command.groups} workgroups of {command.program}{condition}"
+            groups = f"{command.groups} workgroups, at most $group_limit along x"
+            yield f"dispatch {groups}, of {command.program}{condition}"
             for name, value in zip(words_by_program[command.program], command.words, strict=True):
-                if isinstance(value, str) and "$" not in value:
+                if isinstance(value, str) and not _OF_HOST.search(value):
                     yield f"     {name} = {value}"
         case _:
             raise AssertionError(f"a kernel's plan has {command}")
