@@ -251,8 +251,11 @@ def test_the_commands_of_a_kernel_are_those_of_its_plan(output: Output) -> None:
                             strict=True,
                         )
                         sizes = [(name, value) for name, value in words if isinstance(value, str)]
-                        assert all(f" {n} = {v}\n" in listed[1] for n, v in sizes
-                                   if "$start_" not in v and "$site_base" not in v)
+                        assert all(
+                            f" {n} = {v}\n" in listed[1]
+                            for n, v in sizes
+                            if "$start_" not in v and "$site_base" not in v
+                        )
                     else:
                         assert line.startswith(f"{command['do']} {command['byte_count']} bytes")
                     steps += 1
