@@ -23,7 +23,7 @@ MESH_SOURCE = HERE / "kernels.py"
 GRAPH_SOURCE = HERE / "scan_product.py"
 TEXTURE_SOURCE = HERE / "textured.py"
 TARGETS = ("spirv", "hlsl", "wgsl")
-VERTICES_A_SIDE = 12
+VERTICES_PER_SIDE = 12
 SAMPLES = 2000
 SCAN_LENGTH = 5000
 LEVEL_SHAPES, PLACES = {"picture": (16, 24, 4), "picture_mip": (8, 12, 4)}, 3000
@@ -34,7 +34,7 @@ Array = np.ndarray[Any, Any]
 def mesh_arrays() -> dict[str, Array]:
     """A square grid of triangles, and random samples on it: about 40 for each vertex."""
     draw = np.random.default_rng(7)
-    side = VERTICES_A_SIDE
+    side = VERTICES_PER_SIDE
     first = np.arange(side * side).reshape(side, side)[:-1, :-1].reshape(-1, 1)
     triangles = np.array([[0, 1, side], [1, side + 1, side]])
     corners = (first + triangles[:, None]).reshape(-1, 3)

@@ -14,7 +14,7 @@ import nbformat
 from nbclient import NotebookClient
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "notebooks"
-SECONDS_A_CELL = 300
+SECONDS_PER_CELL = 300
 _KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 
@@ -25,7 +25,7 @@ def run(path: Path, out: Path) -> None:
         CellExecutionError: Where a cell fails.
     """
     notebook = nbformat.read(path, as_version=4)
-    settings = {"timeout": SECONDS_A_CELL, "extra_arguments": ["--log-level=ERROR"]}
+    settings = {"timeout": SECONDS_PER_CELL, "extra_arguments": ["--log-level=ERROR"]}
     place = {"metadata": {"path": str(out)}}
     NotebookClient(notebook, kernel_name="python3", resources=place, **settings).execute()
     # No times, versions or random names: the same outputs give the same bytes.

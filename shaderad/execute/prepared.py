@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 Shape = tuple[int, ...]
 Place = tuple["DeviceBuffer", int]
 """A buffer, and the bytes before the content in it."""
-ITERATIONS_A_LOOK = 8
+ITERATIONS_PER_LOOK = 8
 """Iterations of a while loop between two looks at whether it goes on."""
 STEP_LIMIT = 1 << 22
 """Steps of a run: loops around dispatches are written out."""
@@ -423,8 +423,8 @@ class _Preparation:
         self._commands.append(
             LoopCommand(
                 commands=tuple(block),
-                times=ITERATIONS_A_LOOK // 2,
-                look_limit=one.limit // ITERATIONS_A_LOOK + 2,
+                times=ITERATIONS_PER_LOOK // 2,
+                look_limit=one.limit // ITERATIONS_PER_LOOK + 2,
                 goes_on=goes_on,
                 wants=wants,
                 ran_over=lambda: self._device.note(_limit_error(one)),

@@ -49,7 +49,7 @@ class StepArrays:
 
     def type_of(self, resource: Resource, k: int) -> types.Type:
         """The type of the elements of member `k`."""
-        if ROLES[resource.role].words_a_word:
+        if ROLES[resource.role].words_per_word:
             return types.UINT
         return resource.types[k] if resource.types else self.element_types[resource.members[k]]
 
@@ -57,9 +57,9 @@ class StepArrays:
         """The number of elements of member `k`."""
         name = resource.members[k]
         count = sizes.product(self.shapes.get(name, ()))
-        words_a_word = ROLES[resource.role].words_a_word
-        if words_a_word:
+        words_per_word = ROLES[resource.role].words_per_word
+        if words_per_word:
             t = self.element_types[name]
             words = types.byte_count(t) // types.word_bytes(t)
-            return sizes.multiply(count, words * words_a_word)
+            return sizes.multiply(count, words * words_per_word)
         return count

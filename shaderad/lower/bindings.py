@@ -87,7 +87,7 @@ class RoleRow:
     """Follows the array's name in the plans of a manifest."""
     is_derivative_given: bool = False
     """True if a caller of a derivative may omit it; it is zero then."""
-    words_a_word: int = 0
+    words_per_word: int = 0
     """Words for each storage word of the array; 0 if the buffer holds the array itself."""
 
 
@@ -119,11 +119,11 @@ ROLES: dict[Role, RoleRow] = {
     Role.OUTPUT_TANGENT: RoleRow(
         suffix="_dot", tag="tangent_store", arena="output_tangents", noun="tangent"
     ),
-    Role.WINNER: RoleRow(suffix="_winner", has_offset=False, words_a_word=2),
+    Role.WINNER: RoleRow(suffix="_winner", has_offset=False, words_per_word=2),
     Role.SCRATCH: RoleRow(arena="scratch", is_always_arena=True),
     Role.SCRATCH_SUMS: RoleRow(arena="scratch_sums", is_always_arena=True),
     Role.GROUP: RoleRow(has_offset=False),
-    Role.MARKS: RoleRow(suffix="_marks", has_offset=False, words_a_word=1),
+    Role.MARKS: RoleRow(suffix="_marks", has_offset=False, words_per_word=1),
     Role.REPORT: RoleRow(),
     Role.PRINT: RoleRow(),
 }

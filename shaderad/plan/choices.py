@@ -42,7 +42,7 @@ from shaderad.plan.steps import (
 )
 from shaderad.plan.tile_kernels import BLOCK
 from shaderad.plan.vector_reads import WIDTH
-from shaderad.plan.wide_tiles import GROUP_TEAM, ROWS_A_LANE
+from shaderad.plan.wide_tiles import GROUP_TEAM, ROWS_PER_LANE
 from shaderad.rules.arrays import building as b
 
 T_co = TypeVar("T_co", covariant=True)
@@ -232,7 +232,7 @@ class PlanChoices:
         """True if tiles of teams of `team` threads are no more than a fifth larger than needed."""
         tile = [(wide.columns, WIDTH * team)]
         # Kernels without teams have as many rows as teams of 4.
-        tile += [(wide.rows, ROWS_A_LANE * team)] if team > WIDTH else []
+        tile += [(wide.rows, ROWS_PER_LANE * team)] if team > WIDTH else []
         if not all(self._is_known(extent) for extent, _ in tile):
             return False
         extents = [(sizes.evaluate(extent, self.known), size) for extent, size in tile]

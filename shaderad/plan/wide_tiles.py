@@ -44,7 +44,7 @@ from shaderad.rules.expressions import in_order, variables
 
 GROUP_TEAM = 8
 """Threads of a team that shares through group memory."""
-ROWS_A_LANE = 2
+ROWS_PER_LANE = 2
 """Rows of a tile for each thread of a team, which loads two vectors of each read of rows."""
 
 
@@ -86,7 +86,7 @@ def wide_tiles_of(tiles: Tiles) -> WideTiles | None:
 
     # Threads of a team are adjacent along the last axis.
     is_last = all(extent == 1 for extent in x.shape[wide.columns + 1 : -1])
-    shared = [ROWS_A_LANE if read.row != 0 else 1 for read in reads if read.column == 0]
+    shared = [ROWS_PER_LANE if read.row != 0 else 1 for read in reads if read.column == 0]
     return WideTiles(
         multiples_by_steps=multiples_by_steps,
         stored_multiples=tuple(dict.fromkeys(stored_multiples)),
@@ -152,7 +152,7 @@ class WideKernel(Tiles):
             axis: -(-size // WIDTH) * WIDTH for axis, size in self.size_by_axis.items()
         }
         if team > WIDTH:
-            self.size_by_axis[self.rows] = ROWS_A_LANE * team
+            self.size_by_axis[self.rows] = ROWS_PER_LANE * team
         self.row_count = self.size_by_axis.get(self.rows, 1)
         counts = [
             sizes.divide_up(extent, self.size_by_axis.get(axis, 1))

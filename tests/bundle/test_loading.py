@@ -135,7 +135,7 @@ from shaderad import Array, In, Index, Out
 def cubed(i: Index, x: In[float], y: Out[float]):
     y[i] = x[i] * x[i] * x[i]
 """
-CALLS_A_BUILD = """
+CALLS_PER_BUILD = """
 import shaderad as sad
 from shaderad import Array
 
@@ -172,7 +172,7 @@ def test_no_second_derivative_is_taken_of_a_built_kernel(
 
 def test_a_built_kernel_is_not_built_once_more(cubed: Path, tmp_path: Path) -> None:
     source = tmp_path / "total.py"
-    source.write_text(CALLS_A_BUILD.format(folder=str(cubed)), encoding="utf-8")
+    source.write_text(CALLS_PER_BUILD.format(folder=str(cubed)), encoding="utf-8")
     with pytest.raises(sad.CompileError) as caught:
         sad.build(source, tmp_path / "out", targets="wgsl", validate=False)
     assert caught.value.code == "SR0753"

@@ -16,7 +16,7 @@ import shaderad as sad
 from tests.random_graphs.comparison import fault
 from tests.random_graphs.generation import case
 
-SEEDS_A_RUN = 1_000_000
+SEEDS_PER_RUN = 1_000_000
 
 
 def main() -> int:
@@ -33,7 +33,7 @@ def main() -> int:
         device = sad.open_device(given.runtime)
         for number in range(len(done), given.count):
             start = time.perf_counter()
-            found = fault(case(given.seed * SEEDS_A_RUN + number), device)
+            found = fault(case(given.seed * SEEDS_PER_RUN + number), device)
             entry = {"number": number, "seconds": time.perf_counter() - start, "fault": found}
             log.write(json.dumps(entry) + "\n")
             log.flush()

@@ -31,7 +31,7 @@ FIRST = {
 SECOND = {"rtol": 2e-3, "atol": 5e-4}
 STEP = 1e-6
 # Drivers compile long programs in more than linear time.
-TRIALS_A_PROGRAM = 6
+TRIALS_PER_PROGRAM = 6
 
 
 # -- what is tried ---------------------------------------------------------------------------
@@ -279,8 +279,8 @@ def disagreements(
 ) -> list[str]:
     """One line for each trial that is wrong, with the first sample that shows it."""
     found: list[str] = []
-    for start in range(0, len(trials), TRIALS_A_PROGRAM):
-        chunk = trials[start : start + TRIALS_A_PROGRAM]
+    for start in range(0, len(trials), TRIALS_PER_PROGRAM):
+        chunk = trials[start : start + TRIALS_PER_PROGRAM]
         found += wrong_in_chunk(runtime, kind, chunk, second, tolerance)
     return found
 

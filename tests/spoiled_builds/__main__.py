@@ -14,7 +14,7 @@ from typing import Any
 
 from tests.spoiled_builds.trials import Trials, built
 
-SEEDS_A_RUN = 1_000_000
+SEEDS_PER_RUN = 1_000_000
 
 
 def fault(found: dict[str, Any]) -> str:
@@ -36,7 +36,7 @@ def main() -> int:
     given = parser.parse_args()
     lines = given.log.read_text().splitlines() if given.log.exists() else []
     done = [json.loads(line) for line in lines]
-    first = given.seed * SEEDS_A_RUN
+    first = given.seed * SEEDS_PER_RUN
     with tempfile.TemporaryDirectory() as folder, given.log.open("a") as log:
         sound = built(Path(folder) / "sound", given.targets)
         with Trials(sound, given.runtime) as trials:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import shaderad as sad
-from tests.spoiled_builds.__main__ import SEEDS_A_RUN, fault
+from tests.spoiled_builds.__main__ import SEEDS_PER_RUN, fault
 from tests.spoiled_builds.trials import Trials, built
 
 pytestmark = pytest.mark.gpu
@@ -26,7 +26,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_spoiled_build_is_refused_or_right(sound: Path, device: sad.Device) -> None:
     runtime = device.capabilities.runtime
-    first = SEEDS_A_RUN + (COUNT if runtime == "slangpy" else 0)
+    first = SEEDS_PER_RUN + (COUNT if runtime == "slangpy" else 0)
     with Trials(sound, runtime) as trials:
         outcomes = list(trials.outcomes(range(first, first + COUNT)))
     assert [one for one in outcomes if fault(one)] == []

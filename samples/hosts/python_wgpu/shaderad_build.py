@@ -41,7 +41,7 @@ FILTERABLE = "float32-filterable"
 WRAPS = {"repeat": "repeat", "clamp": "clamp-to-edge", "mirror": "mirror-repeat"}
 LINEAR, MIXES_LEVELS = 1 << 6, 1 << 7
 """Bits of a sampler's settings that follow those of its wrap modes."""
-GROUPS_A_ROW = 65535
+GROUPS_PER_ROW = 65535
 REPORT_BYTES = 2080
 USAGE = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
 Shape = tuple[int, ...]
@@ -489,7 +489,7 @@ class Run:
         self._build = build
         self._plan = plan
         self._programs = {one["name"]: one for one in programs}
-        self._known = {**sizes, "$group_limit": GROUPS_A_ROW}
+        self._known = {**sizes, "$group_limit": GROUPS_PER_ROW}
         self._known |= {f"$start_{k}": 0 for k in range(len(arrays))}
         self._uniforms = uniforms
         # Textures and samplers are bound directly.
@@ -535,7 +535,7 @@ class Run:
         self._known["$site_base"] = self._build.site_base(program)
         words = b"".join(map(self._word, command["words"]))
         bound = {name: self._buffer(k) for name, k in command["bind"].items()}
-        columns = min(groups, GROUPS_A_ROW)
+        columns = min(groups, GROUPS_PER_ROW)
         grid = (columns, -(-groups // columns))
         self._build.record(program, bound, words, grid, self._encoder)
 

@@ -17,7 +17,7 @@ from imgui_bundle.imgui import Col_, ImVec2, ImVec4
 from wgpu.utils.imgui import ImguiRenderer
 
 from fit import ATTRIBUTES, psnr
-from window.player import MOST_STEPS_A_FRAME, SHOWN, Player
+from window.player import MOST_STEPS_PER_FRAME, SHOWN, Player
 
 if TYPE_CHECKING:
     from window.viewer import Viewer
@@ -30,7 +30,7 @@ IN_RANGE = imgui.SliderFlags_.always_clamp
 HIGHEST_PSNR = 120.0
 """The top of the curve, which cannot show the infinite PSNR of a loss of 0."""
 PLOT_PIXELS = 110
-BUTTONS_A_ROW = 3
+BUTTONS_PER_ROW = 3
 FONT = Path(imgui_bundle.__file__).parent / "assets" / "fonts" / "Roboto" / "Roboto-Regular.ttf"
 TEXT_PIXELS = 16
 TITLE_PIXELS = 26
@@ -121,7 +121,7 @@ def _speed(player: Player) -> None:
         player.fit.lr = player.first_lr * 10.0**decades
     _label("steps a frame, at most", str(player.steps_wanted))
     _, player.steps_wanted = imgui.slider_int(
-        "##steps", player.steps_wanted, 1, MOST_STEPS_A_FRAME, "", IN_RANGE
+        "##steps", player.steps_wanted, 1, MOST_STEPS_PER_FRAME, "", IN_RANGE
     )
     imgui.spacing()
     pressed = _buttons(["pause" if player.is_running else "run", "step", "reset"])
@@ -139,7 +139,7 @@ def _progress(player: Player) -> None:
     if psnrs:
         numbers |= {"loss": f"{player.losses[-1]:.2e}", "PSNR": f"{psnrs[-1]:.1f} dB"}
     imgui.spacing()
-    imgui.begin_table("numbers", BUTTONS_A_ROW)
+    imgui.begin_table("numbers", BUTTONS_PER_ROW)
     for name in numbers:
         imgui.table_next_column()
         imgui.text_disabled(name)
@@ -166,13 +166,13 @@ def _inner_right() -> float:
     return WIDTH - imgui.get_style().window_padding.x
 
 
-def _choice(label: str, options: Iterable[str], chosen: str, a_row: int = BUTTONS_A_ROW) -> str:
+def _choice(label: str, options: Iterable[str], chosen: str, a_row: int = BUTTONS_PER_ROW) -> str:
     """Draws a button for each option, with `chosen` lit; returns the pressed one, else `chosen`."""
     _label(label)
     return _buttons(list(options), chosen, a_row) or chosen
 
 
-def _buttons(labels: list[str], lit: str = "", a_row: int = BUTTONS_A_ROW) -> str | None:
+def _buttons(labels: list[str], lit: str = "", a_row: int = BUTTONS_PER_ROW) -> str | None:
     gap = imgui.get_style().item_spacing.x
     width = (WIDTH - 2 * imgui.get_style().window_padding.x - (a_row - 1) * gap) / a_row
     pressed = None

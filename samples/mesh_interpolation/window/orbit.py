@@ -9,8 +9,8 @@ import numpy as np
 
 from kernels import Camera
 
-RADIANS_A_PIXEL = 0.008
-ZOOM_A_NOTCH = 0.9
+RADIANS_PER_PIXEL = 0.008
+ZOOM_PER_NOTCH = 0.9
 STEEPEST = 1.5
 """In radians; at the pole, a quarter turn, the direction to the right is undefined."""
 NEAREST, FARTHEST = 0.4, 4.0
@@ -39,12 +39,12 @@ class Orbit:
 
     def dragged(self, dx: float, dy: float) -> Orbit:
         """The orbit after the pointer has dragged the mesh by pixels to the right and down."""
-        tilt = np.clip(self.tilt + RADIANS_A_PIXEL * dy, -STEEPEST, STEEPEST)
-        return replace(self, turn=self.turn - RADIANS_A_PIXEL * dx, tilt=float(tilt))
+        tilt = np.clip(self.tilt + RADIANS_PER_PIXEL * dy, -STEEPEST, STEEPEST)
+        return replace(self, turn=self.turn - RADIANS_PER_PIXEL * dx, tilt=float(tilt))
 
     def zoomed(self, notches: float) -> Orbit:
         """The orbit after a zoom: each notch of the wheel away from the user moves it nearer."""
-        zoom = np.clip(self.zoom * ZOOM_A_NOTCH**notches, NEAREST, FARTHEST)
+        zoom = np.clip(self.zoom * ZOOM_PER_NOTCH**notches, NEAREST, FARTHEST)
         return replace(self, zoom=float(zoom))
 
     @property

@@ -1,6 +1,6 @@
 """The state behind the window: a fit that runs, pauses and starts over.
 
-This depends neither on the window nor on wgpu. It reads back only the loss, every `FRAMES_A_LOSS`
+This depends neither on the window nor on wgpu. It reads back only the loss, every `FRAMES_PER_LOSS`
 frames.
 """
 
@@ -13,10 +13,10 @@ from fit import Fit
 from window.orbit import Orbit
 
 SHOWN = ("fit", "start", "target", "difference", "gradient")
-SECONDS_A_FRAME = 1 / 30
+SECONDS_PER_FRAME = 1 / 30
 """If frames take longer than this, a frame gets fewer steps, and otherwise more again."""
-MOST_STEPS_A_FRAME = 32
-FRAMES_A_LOSS = 4
+MOST_STEPS_PER_FRAME = 32
+FRAMES_PER_LOSS = 4
 LOSSES_KEPT = 512
 
 
@@ -60,14 +60,14 @@ class Player:
         """Makes the steps of a frame, at least `least`; the last frame took `frame_seconds`."""
         if not self.is_running:
             return
-        if frame_seconds > SECONDS_A_FRAME:
+        if frame_seconds > SECONDS_PER_FRAME:
             self._paced_steps = max(least, self._paced_steps // 2)
         else:
-            self._paced_steps = min(MOST_STEPS_A_FRAME, self._paced_steps + 1)
+            self._paced_steps = min(MOST_STEPS_PER_FRAME, self._paced_steps + 1)
         for _ in range(min(self.steps_wanted, self._paced_steps)):
             self.fit.step()
         self._frames_since_loss += 1
-        if self._frames_since_loss >= FRAMES_A_LOSS:
+        if self._frames_since_loss >= FRAMES_PER_LOSS:
             self._read_loss()
 
     def _read_loss(self) -> None:

@@ -14,7 +14,7 @@ from window.controls import WIDTH, Controls
 from window.player import Player
 from window.presenter import Box, Presenter
 
-PIXELS_A_NOTCH = 100
+PIXELS_PER_NOTCH = 100
 """The units of rendercanvas for one notch of a wheel."""
 FRAMES_AFTER_AN_EVENT = 3
 """Frames in which the controls settle; without changes, nothing is drawn."""
@@ -144,7 +144,7 @@ class Viewer:
 
     def _on_wheel(self, event: dict[str, Any]) -> None:
         if self.player is not None and self._is_beside_panel(event):
-            self.player.orbit = self.player.orbit.zoomed(-event["dy"] / PIXELS_A_NOTCH)
+            self.player.orbit = self.player.orbit.zoomed(-event["dy"] / PIXELS_PER_NOTCH)
 
     def _on_key(self, event: dict[str, Any]) -> None:
         if self.player is None:

@@ -184,7 +184,7 @@ class Arrays:
         array = _BoundArray(
             *self._module.bound_as(role, name), t, slang_type, fill_word, is_covered
         )
-        if not ROLES[role].words_a_word:
+        if not ROLES[role].words_per_word:
             array.reach = self.reaches.get(name)
         self._needs.setdefault((role, name), array)
 
