@@ -33,6 +33,8 @@ device, `render.Texture` an array that is looked up with exact filters."""
 
 VAGUE = {"found", "one", "given", "made"}
 """Names that do not say what they hold."""
+ROOMS_TO_REBUILD = {"differentiate", "execute", "plan"}
+"""Rooms whose names and docstrings are mended with their code, one room after the other."""
 FILE_LINES, FUNCTION_LINES = 400, 40
 """A reader keeps so much in view."""
 
@@ -55,6 +57,10 @@ class Module:
     def room(self) -> str:
         """The dotted name of the folder that holds the file."""
         return self.name if self.path.name == "__init__.py" else self.name.rpartition(".")[0]
+
+    @property
+    def is_to_be_rebuilt(self) -> bool:
+        return not ROOMS_TO_REBUILD.isdisjoint(self.room.split(".")[1:2])
 
 
 class House:

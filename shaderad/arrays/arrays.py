@@ -146,9 +146,8 @@ class Array(ArrayOperators):
 
     def settle(self) -> None:
         """Computes the content if it is pending."""
-        pending = (
-            self._pending
-        )  # Read once, because another thread may fill in the array meanwhile.
+        # Read once, because another thread may fill in the array meanwhile.
+        pending = self._pending
         if pending is not None:
             pending()
 

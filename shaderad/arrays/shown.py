@@ -41,6 +41,7 @@ class Readable(Protocol):
     def shape(self) -> tuple[int, ...]: ...
     @property
     def size(self) -> int: ...
+    def __summary__(self) -> str: ...
     def numpy(self) -> Values: ...
     def __getitem__(self, key: slice, /) -> Readable: ...
 
@@ -53,13 +54,13 @@ def array_text(array: Readable) -> str:
 
 
 def array_repr(array: Readable) -> str:
-    """The values, then element type, shape and device."""
-    where = array.device.capabilities.runtime
-    facts = f"{array.element}, shape={array.shape}, device={where!r}"
+    """The summary, with the values in front unless there are very many."""
+    summary = array.__summary__()
     if array.size > READ_LIMIT:
-        return f"Array({facts})"
-    values = np.array2string(array.numpy(), precision=_PRECISION, separator=", ", prefix="Array(")
-    return f"Array({values}, {facts})"
+        return summary
+    opening = "Array("
+    values = np.array2string(array.numpy(), precision=_PRECISION, separator=", ", prefix=opening)
+    return f"{opening}{values}, {summary.removeprefix(opening)}"
 
 
 def array_html(array: Readable) -> str:

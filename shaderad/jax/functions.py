@@ -19,6 +19,7 @@ from shaderad.jax.primitive import bind
 from shaderad.jax.tensors import canonical, from_host, hollow, home_of, on_host, outline_of
 from shaderad.trace.captures import Reads
 from shaderad.wrapped.flat import CallLeaves
+from shaderad.wrapped.functions import Wrapped
 from shaderad.wrapped.parts import Outline, contents
 from shaderad.wrapped.primals import Noted, primal_of
 from shaderad.wrapped.structures import TENSOR, Leaves, Structure, structure_of_call, tree_of
@@ -31,12 +32,11 @@ SHAPES = 512
 """Most combinations of shapes and numbers whose outlines are cached."""
 
 
-class JaxFunction:
+class JaxFunction(Wrapped):
     """A function of JAX's arrays; made by `wrap`."""
 
     def __init__(self, function: Callable[..., Any], call: dict[str, Any]) -> None:
-        self.function = function
-        self.__name__ = getattr(function, "__name__", type(function).__name__)
+        super().__init__(function, call)
         self._flat = primal_of(function, call)
         self._outlines: OrderedDict[Hashable, tuple[Reads, _Outlined]] = OrderedDict()
 
@@ -64,7 +64,7 @@ class JaxFunction:
 
     def _traced(self, form: int, leaves: Leaves) -> tuple[Sequence[Any], Noted]:
         numbers = form, tuple(leaves.whole), tuple(leaves.real)
-        device = device_of(self._flat.call.get("device"), ())
+        device = device_of(self.call.get("device"), ())
         tensors = tuple(outline_of(x) for x in leaves.tensors)
         noted, outlines = self._outlined(*numbers, device, tensors)
         call = FlatCall(self._flat, *numbers, device, tuple(map(canonical, outlines)))
@@ -77,9 +77,7 @@ class JaxFunction:
             return kept[1]
         reads = None
         with suppress(LanguageError):  # The function captures too much to compare.
-            reads = Reads(
-                self.__name__, [(self.__name__, self.function), ("call", self._flat.call)]
-            )
+            reads = Reads(self.__name__, [(self.__name__, self.function), ("call", self.call)])
         outlined = self._outline(*key)
         if reads is not None:
             self._outlines[key] = reads, outlined
@@ -103,12 +101,6 @@ class JaxFunction:
 
     def __repr__(self) -> str:
         return f"sad.jax.wrap({self.function!r})"
-
-    def __reduce__(self) -> Any:
-        return JaxFunction, (self.function, self._flat.call)
-
-    def __deepcopy__(self, memo: object) -> JaxFunction:
-        return self
 
 
 def _is_tensor(leaf: Any) -> bool:

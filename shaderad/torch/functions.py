@@ -11,6 +11,7 @@ import torch
 
 from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.torch.operators import PrimalOperator, latest
+from shaderad.wrapped.functions import Wrapped
 from shaderad.wrapped.primals import Noted, primal_of
 from shaderad.wrapped.structures import (
     TENSOR,
@@ -34,13 +35,11 @@ def _constant(function: C) -> C:
     return cast("Any", torch.compiler).assume_constant_result(function)
 
 
-class WrappedFunction:
+class WrappedFunction(Wrapped):
     """A function of tensors, one operator to PyTorch; made by `wrap`."""
 
     def __init__(self, function: Callable[..., Any], call: dict[str, Any]) -> None:
-        self.function = function
-        self.call = call
-        self.__name__ = getattr(function, "__name__", type(function).__name__)
+        super().__init__(function, call)
         # The name is unique across processes: PyTorch caches compiled code on disk by operator
         # name, and another process may use the same name for another function.
         plain = "".join(c if c.isascii() and c.isalnum() else "_" for c in self.__name__)
@@ -86,14 +85,6 @@ class WrappedFunction:
 
     def __repr__(self) -> str:
         return f"sad.torch.wrap({self.function!r})"
-
-    # Modules that contain wrapped functions are copied and pickled.
-
-    def __reduce__(self) -> Any:
-        return WrappedFunction, (self.function, self.call)
-
-    def __deepcopy__(self, memo: object) -> WrappedFunction:
-        return self
 
 
 @api_boundary

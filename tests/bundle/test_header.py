@@ -230,36 +230,38 @@ def constants(dispatch: dict[str, Any]) -> Iterator[tuple[str, str]]:
 def test_the_commands_of_a_kernel_are_those_of_its_plan(output: Output) -> None:
     text = (output.folder / "kernels.h").read_text(encoding="utf-8")
     steps = 0
-    for entry in output.manifest["entries"]:
-        for target, plans in entry["targets"].items():
-            for mode in ("primal", "backward"):
-                if mode not in plans:
-                    continue
-                listed = re.search(
-                    rf"^// {target}, {entry['name']}, {mode}:\n((?://   .*\n)+)", text, re.M
-                )
-                assert listed is not None
-                numbered = re.findall(r"^//   \d+\. (.*)$", listed[1], re.M)
-                for line, command in zip(numbered, plans[mode]["commands"], strict=True):
-                    if command["do"] == "run":
-                        assert f"dispatch {command['groups']} workgroups," in line
-                        words = zip(
-                            next(p for p in plans["programs"] if p["name"] == command["program"])[
-                                "parameters"
-                            ]["words"],
-                            command["words"],
-                            strict=True,
-                        )
-                        sizes = [(name, value) for name, value in words if isinstance(value, str)]
-                        assert all(
-                            f" {n} = {v}\n" in listed[1]
-                            for n, v in sizes
-                            if "$start_" not in v and "$site_base" not in v
-                        )
-                    else:
-                        assert line.startswith(f"{command['do']} {command['byte_count']} bytes")
-                    steps += 1
+    for place, plans, mode in modes(output):
+        listed = re.search(rf"^// {place}, {mode}:\n((?://   .*\n)+)", text, re.M)
+        assert listed is not None
+        numbered = re.findall(r"^//   \d+\. (.*)$", listed[1], re.M)
+        for line, command in zip(numbered, plans[mode]["commands"], strict=True):
+            if command["do"] == "run":
+                assert f"dispatch {command['groups']} workgroups," in line
+                sizes = sizes_of(command, plans["programs"])
+                assert all(f" {name} = {value}\n" in listed[1] for name, value in sizes)
+            else:
+                assert line.startswith(f"{command['do']} {command['byte_count']} bytes")
+            steps += 1
     assert steps > 20
+
+
+def modes(built: Output) -> Iterator[tuple[str, dict[str, Any], str]]:
+    """Target and entry as the header writes them, the plans, and each mode that has one."""
+    for entry in built.manifest["entries"]:
+        for target, plans in entry["targets"].items():
+            for mode in {"primal", "backward"} & set(plans):
+                yield f"{target}, {entry['name']}", plans, mode
+
+
+def sizes_of(run: dict[str, Any], programs: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    """The words of a dispatch that depend on sizes, but not on the host."""
+    (program,) = [p for p in programs if p["name"] == run["program"]]
+    words = zip(program["parameters"]["words"], run["words"], strict=True)
+    return [
+        (name, value)
+        for name, value in words
+        if isinstance(value, str) and "$start_" not in value and "$site_base" not in value
+    ]
 
 
 def test_two_hosts_may_include_the_headers_of_two_builds(

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import shaderad as sad
 from tests.documents.blocks import Block, blocks_of
+from tests.documents.page_pictures import PAGE_PICTURES, are_alike
 from tests.documents.page_run import PageRun, found_in, holds, matches
 from tests.samples.loading import ROOT
 
 DOCS = sorted((ROOT / "docs").glob("*.md"))
 LIBRARIES = {"torch": "torch", "scale": "torch", "jax": "jax", "quick_start": "torch"}
 """Pages whose blocks need a library that is not always there, and its module."""
-PAGE_PICTURES = {
-    "graphs": ("graph.svg", "graph.svg"),
-    "fit_a_texture": ("fit.png", "fit_a_texture.png"),
-}
-"""The picture that a page writes, and the one in docs/pictures that it shows, by page."""
 
 
 @pytest.fixture
@@ -72,15 +66,6 @@ def test_every_block_of_a_page_does_what_it_says(page: Path, folder: Path) -> No
     if page.stem in PAGE_PICTURES:
         written, shown = PAGE_PICTURES[page.stem]
         assert are_alike(folder / written, ROOT / "docs/pictures" / shown), f"copy {written} there"
-
-
-def are_alike(written: Path, shown: Path) -> bool:
-    """True for equal drawings, and for pictures that the eye does not tell apart."""
-    if written.suffix == ".svg":  # Graphviz, where it is installed, places nodes otherwise.
-        return bool(shutil.which("dot")) or written.read_bytes() == shown.read_bytes()
-    image = pytest.importorskip("PIL.Image")
-    one, other = (np.asarray(image.open(path), np.float32) for path in (written, shown))
-    return one.shape == other.shape and bool(np.abs(one - other).mean() < 2.0)
 
 
 @pytest.mark.parametrize(

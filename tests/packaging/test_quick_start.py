@@ -8,10 +8,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from tests.documents.blocks import Block, blocks_of
+from tests.documents.page_pictures import are_alike
 from tests.documents.page_run import matches
 from tests.packaging.environments import Environment
 from tests.samples.loading import ROOT
@@ -28,7 +28,7 @@ LIBRARIES = (
 
 def test_the_quick_start_runs_with_the_wheel_alone(complete: Environment, tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    pillow = pytest.importorskip("PIL.Image")
+    pytest.importorskip("PIL.Image")
     place = tmp_path / "place"
     place.mkdir()
     environment = Environment(complete.folder)
@@ -41,10 +41,8 @@ def test_the_quick_start_runs_with_the_wheel_alone(complete: Environment, tmp_pa
     printed = environment.printed("program.py")
     shown = "".join(block.text for block in blocks if block.language == "text")
     assert matches(shown, printed), printed
-    kept = np.asarray(pillow.open(ROOT / "docs" / "pictures" / "quick_start.png"), np.float32)
-    found = np.asarray(pillow.open(place / "fit.png"), np.float32)
-    assert found.shape == kept.shape
-    assert np.abs(found - kept).mean() < 2.0, "save the page's fit.png as docs/pictures"
+    kept = ROOT / "docs" / "pictures" / "quick_start.png"
+    assert are_alike(place / "fit.png", kept), "save the page's fit.png as docs/pictures"
 
 
 def statements(blocks: list[Block], libraries: Path) -> Iterator[str]:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tests.documents.test_blocks import PAGE_PICTURES
+from tests.documents.page_pictures import PAGE_PICTURES
 from tests.samples.loading import ROOT, SAMPLES, module_of
 
 STORED = ROOT / "docs" / "pictures"

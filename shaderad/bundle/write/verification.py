@@ -72,9 +72,8 @@ def verified(
         GradientError: SR0751, if a gradient is wrong.
     """
     try:
-        device = Device(
-            open_runtime(RUNTIME)
-        )  # not by `open_device`, so it does not become the default
+        # Not by `open_device`, so it does not become the default.
+        device = Device(open_runtime(RUNTIME))
     except Error as failure:
         reason = f"no device: {failure.message}"
         return tuple(
