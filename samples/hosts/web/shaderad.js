@@ -20,7 +20,7 @@ const FEATURES = { half: "shader-f16", subgroups: "subgroups" };
 const FILTERABLE = "float32-filterable";
 // Raised to the limits of the adapter: WebGPU guarantees only 8 buffers of 128 MiB.
 const LIMITS = ["maxBufferSize", "maxStorageBufferBindingSize", "maxStorageBuffersPerShaderStage"];
-const GROUPS_A_ROW = 65535;
+const GROUPS_PER_ROW = 65535;
 const REPORT_BYTES = 2080;
 const WRAPS = ["repeat", "clamp", "mirror"];
 const ADDRESS_MODES = { repeat: "repeat", clamp: "clamp-to-edge", mirror: "mirror-repeat" };
@@ -369,8 +369,8 @@ class DeviceTexture {
 }
 
 const isReport = (resource) => resource.role === "report";
-const inRows = (groups) => (groups <= GROUPS_A_ROW
-  ? [groups, 1] : [GROUPS_A_ROW, Math.ceil(groups / GROUPS_A_ROW)]);
+const inRows = (groups) => (groups <= GROUPS_PER_ROW
+  ? [groups, 1] : [GROUPS_PER_ROW, Math.ceil(groups / GROUPS_PER_ROW)]);
 const up = (number, step) => Math.ceil(number / step) * step;
 const product = (numbers) => numbers.reduce((left, right) => left * right, 1);
 
@@ -600,7 +600,7 @@ class Run {
     this.uniforms = uniforms;
     this.programs = new Map(programs.map((one) => [one.name, one]));
     this.byteCounts = plan.buffers.map((one) => one.byte_count);
-    this.known = { ...sizes, $group_limit: GROUPS_A_ROW };
+    this.known = { ...sizes, $group_limit: GROUPS_PER_ROW };
     this.operations = [];
     this.buffers = arrays.map((one) => one.buffer ?? one);  // Textures and samplers directly.
     arrays.forEach(({ offset }, k) => {
