@@ -1,25 +1,30 @@
-"""What a call costs the host: graphs against `jax.jit`, kernels against slangpy's functional API.
+"""The host's time for a call: graphs against `jax.jit`, kernels against slangpy's functional API.
 
     python benchmarks/calls.py [--rounds 31] [wgpu|slangpy ...]
 
 Each side calls `CALLS` times over 1,000 elements without waiting, submissions included, then waits
-untimed; sides that read results wait for them in each call. Sides take turns in one process. Ratios
-are medians over the pairs of a round, and a line says where one is above its bar. Without JAX the
-graphs stand alone.
+untimed; sides that read results wait for them in each call. A program of `calls_programs.py`
+records as many steps as fit into one submission. Sides take turns in one process, and ratios are
+medians over the pairs of a round. A line says where a side is above its bar; bars in microseconds
+are for two cores with lavapipe. Without JAX the graphs stand alone. The last lines count the
+objects that a warm step of a program creates.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import statistics
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from timing import alternated, median_ratio, on_each
+from calls_programs import created_by, programs
+from timing import alternated, dispatch_count, median_ratio, on_each
 
 import shaderad as sad
+from shaderad.runtime.base import DISPATCHES_PER_SUBMISSION
 
 ELEMENTS = 1000
 CALLS = 128
@@ -48,14 +53,20 @@ BLENDED = "float blended(float x, float y) { return x * 2.0 + y; }"
 
 
 class Side(NamedTuple):
-    """One of what takes turns."""
+    """One of the calls that take turns."""
 
     call: Callable[[], Any]
     wait: Callable[[], Any]
+    count: int = CALLS
+    """Calls per round."""
+
+    def round(self) -> None:
+        for _ in range(self.count):
+            self.call()
 
 
 class Bar(NamedTuple):
-    """How many times as long as another a side may take."""
+    """The most that a side may take, as a multiple of another side's time."""
 
     side: str
     other: str
@@ -65,11 +76,17 @@ class Bar(NamedTuple):
 BARS = (
     Bar("graph", "jax.jit", 4.0),
     Bar("value_and_grad graph", "jax.jit of value_and_grad", 9.0),
-    Bar("kernel", "slangpy function", 1.4),
-    Bar("vjp and pullback", "kernel", 2.0),
-    Bar("by PyTorch, read", "by NumPy, read", 1.5),
-    Bar("by JAX, read", "by NumPy, read", 2.0),
+    Bar("kernel", "slangpy function", 1.0),
+    Bar("by PyTorch, read", "by NumPy, read", 1.2),
+    Bar("by JAX, read", "by NumPy, read", 1.2),
 )
+LIMIT_BY_SIDE = {
+    "graph": {"wgpu": 12.0, "slangpy": 12.0},
+    "value_and_grad graph": {"wgpu": 25.0, "slangpy": 25.0},
+    "vjp and pullback": {"wgpu": 45.0, "slangpy": 45.0},
+    "grad outside a graph": {"wgpu": 250.0, "slangpy": 250.0},
+}
+"""The most microseconds of a side, by runtime."""
 
 
 def ours(device: sad.Device) -> dict[str, Side]:
@@ -180,29 +197,54 @@ def of_slangpy() -> dict[str, Side]:
     }
 
 
-def repeated(call: Callable[[], Any]) -> None:
-    for _ in range(CALLS):
-        call()
+def of_programs(device: sad.Device) -> dict[str, Side]:
+    """Programs that record as many steps as fit into one submission, which ends a round."""
+    sides: dict[str, Side] = {}
+    for name, step in programs(device).items():
+        step()
+        step_count = max(1, DISPATCHES_PER_SUBMISSION // dispatch_count(device, step))
+        sides[name] = Side(step, device.synchronize, step_count)
+    return sides
 
 
 def compare(rounds: int, runtime: str) -> None:
-    """Prints the microseconds of each side, and the ratios that have bars."""
+    """Prints the microseconds of each side, its bars, and the objects that programs create."""
     with sad.open_device(runtime) as device:
-        sides = {**ours(device), **across(device), **of_jax(), **of_slangpy()}
-        steps = {name: partial(repeated, side.call) for name, side in sides.items()}
-        waits = {name: side.wait for name, side in sides.items()}
-        times = alternated(steps, rounds, waits)
-    print(f"{runtime}: microseconds a call")
-    others = {bar.side: bar for bar in BARS if bar.other in sides}
-    for name, took in times.items():
-        text = ratio_text(times, others[name]) if name in others else ""
-        print(f"  {name:26} {1e3 * statistics.median(took) / CALLS:7.1f}{text}", flush=True)
+        steps = of_programs(device)
+        sides = {**ours(device), **steps, **across(device), **of_jax(), **of_slangpy()}
+        times = alternated(
+            {name: side.round for name, side in sides.items()},
+            rounds,
+            {name: side.wait for name, side in sides.items()},
+        )
+        print(f"{runtime}: microseconds per call")
+        for name, side in sides.items():
+            microseconds = 1e3 * statistics.median(times[name]) / side.count
+            verdicts = limit_text(name, runtime, microseconds) + ratio_text(times, name)
+            print(f"  {name:26} {microseconds:7.1f}{verdicts}", flush=True)
+        print(f"{runtime}: objects that a warm step creates")
+        for name, side in steps.items():
+            print(f"  {name:26} {created_text(created_by(device, side.call, side.count))}")
 
 
-def ratio_text(times: Mapping[str, list[float]], bar: Bar) -> str:
-    ratio = median_ratio(times[bar.side], times[bar.other])
-    verdict = f"   above {bar.ratio:g}x" if ratio > bar.ratio else ""
-    return f"   {ratio:5.2f}x of {bar.other}{verdict}"
+def limit_text(name: str, runtime: str, microseconds: float) -> str:
+    limit = LIMIT_BY_SIDE.get(name, {}).get(runtime, math.inf)
+    return f"   above {limit:g} us" if microseconds > limit else ""
+
+
+def ratio_text(times: Mapping[str, list[float]], name: str) -> str:
+    texts: list[str] = []
+    for side, other, limit in BARS:
+        if side == name and other in times:
+            ratio = median_ratio(times[side], times[other])
+            verdict = f"   above {limit:g}x" if ratio > limit else ""
+            texts.append(f"   {ratio:5.2f}x of {other}{verdict}")
+    return "".join(texts)
+
+
+def created_text(count_by_kind: Mapping[str, float]) -> str:
+    counts = "   ".join(f"{kind} {count:.3g}" for kind, count in count_by_kind.items())
+    return f"{counts}   above 0" if any(count_by_kind.values()) else counts
 
 
 def main() -> None:

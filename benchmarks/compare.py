@@ -149,9 +149,13 @@ class Ours:
         self._call = contest.call(inputs) | options
         self._gradient: sad.Array | None = None
 
-    def step(self) -> None:
+    def record(self) -> None:
+        """A step that does not wait for its result."""
         result = self._differentiated(*self._arguments, **self._call)
         self._gradient = result[1] if self._with_value else result
+
+    def step(self) -> None:
+        self.record()
         self._device.synchronize()
 
     def gradient(self) -> Floats:
