@@ -20,11 +20,10 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from calls_programs import created_by, programs
-from timing import alternated, dispatch_count, median_ratio, on_each
+from calls_programs import created_by, programs, steps_per_submission
+from timing import alternated, median_ratio, on_each
 
 import shaderad as sad
-from shaderad.runtime.base import DISPATCHES_PER_SUBMISSION
 
 ELEMENTS = 1000
 CALLS = 128
@@ -199,12 +198,10 @@ def of_slangpy() -> dict[str, Side]:
 
 def of_programs(device: sad.Device) -> dict[str, Side]:
     """Programs that record as many steps as fit into one submission, which ends a round."""
-    sides: dict[str, Side] = {}
-    for name, step in programs(device).items():
-        step()
-        step_count = max(1, DISPATCHES_PER_SUBMISSION // dispatch_count(device, step))
-        sides[name] = Side(step, device.synchronize, step_count)
-    return sides
+    return {
+        name: Side(step, device.synchronize, steps_per_submission(device, step))
+        for name, step in programs(device).items()
+    }
 
 
 def compare(rounds: int, runtime: str) -> None:

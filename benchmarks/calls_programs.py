@@ -16,9 +16,11 @@ from typing import Any
 import many_steps
 from compare import CONTESTS, Ours
 from mesh_step import SAMPLE
-from workloads import parabola
+from timing import dispatch_count
+from workloads import WORKLOADS
 
 import shaderad as sad
+from shaderad.runtime.base import DISPATCHES_PER_SUBMISSION
 
 SIZE = 64
 """Pixels along an edge of the mesh sample's picture."""
@@ -38,22 +40,23 @@ KINDS = (*KIND_BY_METHOD.values(), UPLOADS)
 
 def programs(device: sad.Device) -> dict[str, Record]:
     """The steps on the current device, `device`, by name."""
-    return {"mesh step": mesh_step(), "W2 value and gradient": w2(device), "ode": ode()}
+    gradient = value_and_gradient("W2", ELEMENTS, device)
+    return {"mesh step": mesh_fit(SIZE).step, "W2 value and gradient": gradient, "ode": ode()}
 
 
-def mesh_step() -> Record:
-    """A step of the mesh sample's fit of colours: 40 leaves in structs, 9 dispatches."""
+def mesh_fit(size: int) -> Any:
+    """The mesh sample's fit of colours; a step has 40 leaves in structs, and 9 dispatches."""
     if str(SAMPLE) not in sys.path:
         sys.path.insert(0, str(SAMPLE))
     import fit
 
-    return fit.ATTRIBUTES["colors"](SIZE).step
+    return fit.ATTRIBUTES["colors"](size)
 
 
-def w2(device: sad.Device) -> Record:
-    """Value and gradient of a kernel, outside of graphs."""
-    inputs = parabola(ELEMENTS).inputs
-    return Ours(CONTESTS["W2"], inputs, device, with_value=True).record
+def value_and_gradient(name: str, count: int, device: sad.Device) -> Record:
+    """A workload outside of graphs."""
+    inputs = WORKLOADS[name](count).inputs
+    return Ours(CONTESTS[name], inputs, device, with_value=True).record
 
 
 def ode() -> Record:
@@ -61,6 +64,12 @@ def ode() -> Record:
     program = many_steps.ode()
     graph, inputs = sad.graph(program.ours), program.resident()
     return lambda: graph(*inputs)
+
+
+def steps_per_submission(device: sad.Device, step: Record) -> int:
+    """The steps that are recorded before the runtime submits them, but at least one."""
+    step()
+    return max(1, DISPATCHES_PER_SUBMISSION // dispatch_count(device, step))
 
 
 class CountingDevice:

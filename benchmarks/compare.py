@@ -149,10 +149,11 @@ class Ours:
         self._call = contest.call(inputs) | options
         self._gradient: sad.Array | None = None
 
-    def record(self) -> None:
-        """A step that does not wait for its result."""
+    def record(self) -> Any:
+        """A step that does not wait for its result, the gradient."""
         result = self._differentiated(*self._arguments, **self._call)
         self._gradient = result[1] if self._with_value else result
+        return self._gradient
 
     def step(self) -> None:
         self.record()

@@ -53,6 +53,17 @@ def waited(device: Any, step: Callable[[], object]) -> Callable[[], None]:
     return run
 
 
+def recorded_seconds(device: Any, step: Callable[[], object], count: int) -> tuple[float, float]:
+    """Seconds to record `count` steps without waiting, and to the end of their computation."""
+    device.synchronize()
+    start = time.perf_counter()
+    for _ in range(count):
+        step()
+    recorded = time.perf_counter()
+    device.synchronize()
+    return recorded - start, time.perf_counter() - start
+
+
 def with_bytecode(**variables: str) -> dict[str, str]:
     """The environment of a process that keeps bytecode: a checkout gets it at the first run.
 

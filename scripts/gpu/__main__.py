@@ -21,13 +21,11 @@ from typing import Any
 
 import shaderad as sad
 from scripts.gpu.page import page
-from scripts.gpu.parts import PART_END, device_of
+from scripts.gpu.parts import PART_END, SILENT_SECONDS, device_of
 from shaderad.deep import Outcome, outcomes_of
 from shaderad.runtime.devices import DEVICE_VARIABLE
 
 QUICK_MINUTES, WHOLE_MINUTES = 3.0, 30.0
-SILENT_SECONDS = 150.0
-"""The longest that a trial takes: a driver has a minute for each of the two codes of a program."""
 PACKAGES = ("shaderad", "slangpy", "wgpu", "numpy", "torch", "jax", "warp-lang", "drjit")
 
 

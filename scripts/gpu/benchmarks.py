@@ -15,28 +15,27 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
-
-import shaderad as sad
-from shaderad import render
-from shaderad.deep import Lacking, Trial
-from shaderad.runtime.devices import DEVICE_VARIABLE
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))  # Its scripts import each other.
 import arrays
 import cold_start
 import libraries
 import many_dispatches
 import mesh_step
+import numpy as np
 from compare import CONTESTS, Ours
 from jax_opponent import JaxNetwork
 from opponents import Opponent
 from timing import alternated, median_ratio, relative_error
 from workloads import WORKLOADS
 
+import shaderad as sad
+from shaderad import render
+from shaderad.deep import Lacking, Trial
+from shaderad.runtime.devices import DEVICE_VARIABLE
+
 if TYPE_CHECKING:
     from scripts.gpu.parts import Task
 
+SAMPLE_COUNTS = {"W1": 2_000_000, "W2": 4_000_000, "W3": 4_000_000, "W4": 1_000_000}
 SHARE, SHARE_OF_ELEMENTS = 20, 100
 """Quick runs, and all on software drivers, have this part of the samples of a workload; of the
 elements of scans and sorts, which take seconds there."""
@@ -84,8 +83,7 @@ class _Bench:
 
     def gradient(self, name: str) -> Mapping[str, Any]:
         """A workload of benchmarks/workloads.py."""
-        default = {"W1": 2_000_000, "W2": 4_000_000, "W3": 4_000_000, "W4": 1_000_000}[name]
-        workload = WORKLOADS[name](self._size(default, 16) // 1000 * 1000)
+        workload = WORKLOADS[name](self._size(SAMPLE_COUNTS[name], 16) // 1000 * 1000)
         sides, unable = libraries.sides(name, workload.inputs)
         try:
             by_hand = Opponent(name, workload, self._raw_device())
@@ -200,7 +198,7 @@ class _Bench:
         count = self._size(arrays.POINTS, 4 * 32)
         inputs = arrays.drawn((count, 2), (count, 3), *arrays.WEIGHTS)
         weights = tuple(range(2, len(inputs)))
-        graph = sad.graph(_network_gradient)
+        graph = sad.graph(network_gradient)
         given = [sad.array(x) for x in inputs]
         sides: dict[str, Side] = {"shaderad": _Call(lambda: graph(*given), self._device)}
         unable: dict[str, str] = {}
@@ -217,7 +215,7 @@ class _Bench:
         texels = rng.random((edge, edge), np.float32)
         uv, target = rng.random((edge * edge, 2), np.float32), rng.random(edge * edge, np.float32)
         given = [sad.array(texels), sad.array(uv, dtype=sad.float2), sad.array(target)]
-        run = sad.graph(sad.value_and_grad(_texture_loss))
+        run = sad.graph(sad.value_and_grad(texture_loss))
         sides: dict[str, Side] = {"shaderad": _Call(lambda: run(*given), self._device)}
         unable: dict[str, str] = {}
         try:
@@ -271,12 +269,12 @@ class _Call:
         self._device.synchronize()
 
 
-def _texture_loss(texels: Any, uv: Any, target: Any) -> Any:
+def texture_loss(texels: Any, uv: Any, target: Any) -> Any:
     miss = render.texture(texels, uv) - target
     return sad.mean(miss * miss)
 
 
-def _network_gradient(
+def network_gradient(
     points: Any, wanted: Any, w1: Any, b1: Any, w2: Any, b2: Any, w3: Any, b3: Any
 ) -> Any:
     weights = tuple(range(2, 8))

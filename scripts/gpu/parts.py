@@ -22,6 +22,7 @@ from typing import Any
 import shaderad as sad
 from scripts.gpu.benchmarks import benchmark_trials
 from scripts.gpu.commands import host_trials, sample_trials
+from scripts.gpu.launch_rows import add_shape_option, change_rows
 from shaderad.deep import TRIALS, Lacking, Trial, run_trials
 from shaderad.runtime.devices import DEVICE_VARIABLE
 from tests.conformance import checks
@@ -37,6 +38,8 @@ from tests.random_programs.reproduction import reproduction
 
 PROGRAM_COUNT, GRAPH_COUNT = 200, 100
 SEED = 1
+SILENT_SECONDS = 150.0
+"""The longest that a trial takes: a driver has a minute for each of the two codes of a program."""
 
 
 @dataclass(frozen=True)
@@ -166,31 +169,41 @@ PART_END = ": "
 
 
 def main() -> None:
+    options = _arguments()
+    change_rows(options.shape)
+    options.log.parent.mkdir(parents=True, exist_ok=True)
+    if DEVICE_VARIABLE in os.environ:
+        with sad.open_device() as device:
+            _run(PARTS, Task(device, options.log.parent, options.quick), options)
+    else:
+        _run(MACHINE_PARTS, Task(None, options.log.parent, options.quick), options)
+
+
+def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m scripts.gpu.parts", description=__doc__)
     parser.add_argument("--log", type=Path, default=Path("out/gpu/trials.jsonl"))
     parser.add_argument("--end", type=float, default=float("inf"), help="a time in seconds")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--only", metavar="NAME", help="run one trial, and print its outcome")
-    given = parser.parse_args()
-    given.log.parent.mkdir(parents=True, exist_ok=True)
-    if DEVICE_VARIABLE in os.environ:
-        with sad.open_device() as device:
-            _run(PARTS, Task(device, given.log.parent, given.quick), given)
-    else:
-        _run(MACHINE_PARTS, Task(None, given.log.parent, given.quick), given)
+    parser.add_argument("--part", choices=[*PARTS, *MACHINE_PARTS], help="run one part")
+    parser.add_argument("--share", default="0/1", metavar="K/N", help="trials k, k + n, ...")
+    add_shape_option(parser)
+    return parser.parse_args()
 
 
-def _run(parts: Mapping[str, Part], task: Task, given: argparse.Namespace) -> None:
+def _run(parts: Mapping[str, Part], task: Task, options: argparse.Namespace) -> None:
+    parts = {name: parts[name] for name in parts if options.part in (None, name)}
+    first, step = map(int, options.share.split("/"))
     weight = sum(part.weight for part in parts.values())
     for name, part in parts.items():
         trials = ((f"{name}{PART_END}{trial}", run) for trial, run in part.trials(task))
-        if given.only is not None:
-            print(*(run() or "passed" for trial, run in trials if trial == given.only))
+        if options.only is not None:
+            print(*(run() or "passed" for trial, run in trials if trial == options.only))
             continue
-        # What one part does not use, later ones get.
-        seconds = max(0.0, given.end - time.time()) * part.weight / weight
+        # Later parts get the time that one part does not use.
+        seconds = max(0.0, options.end - time.time()) * part.weight / weight
         weight -= part.weight
-        run_trials(trials, given.log, seconds)
+        run_trials(islice(trials, first, None, step), options.log, seconds)
 
 
 if __name__ == "__main__":
