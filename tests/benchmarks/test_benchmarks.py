@@ -125,6 +125,41 @@ def test_a_step_of_the_mesh_is_held_against_its_kernels(
     assert "below" not in printed
 
 
+def test_calls_and_recorded_steps_are_held_against_their_bars(
+    device: sad.Device, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    forget_mesh_sample(monkeypatch)
+    runtime = device.capabilities.runtime
+    calls = imported("calls", monkeypatch)
+    monkeypatch.setitem(calls.LIMIT_BY_SIDE, "kernel", {runtime: 0.0})
+    calls.compare(rounds=1, runtime=runtime)
+    printed = capsys.readouterr().out
+    assert re.search(r"^  kernel +[\d.]+ +[\d.]+   above 0 us", printed, re.MULTILINE)
+    for name in ("mesh step", "W2 value and gradient", "ode"):
+        assert re.search(rf"^  {name} +[\d.]+", printed, re.MULTILINE)
+        assert re.search(rf"^  {name} +buffers .* root objects .* uploads", printed, re.MULTILINE)
+
+
+def test_objects_that_a_step_creates_are_counted(
+    device: sad.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forget_mesh_sample(monkeypatch)
+    programs = imported("calls_programs", monkeypatch)
+    native = device.runtime.native
+    with device:
+        double = sad.graph(lambda x: x * 2.0)
+        resident = sad.array([1.0, 2.0])
+        counts = programs.created_by(device, lambda: double(resident), count=4)
+        assert not any(counts.values())
+        counts = programs.created_by(device, lambda: sad.array([1.0, 2.0]), count=4)
+        assert counts["uploads"] == 1.0
+        kept: list[sad.Array] = []
+        counts = programs.created_by(device, lambda: kept.append(double(resident)), count=4)
+        assert counts["buffers"] == 1.0
+        assert counts["bind groups"] + counts["root objects"] == 1.0
+    assert device.runtime.native is native
+
+
 def test_vertices_of_the_mesh_are_followed(
     device: sad.Device, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -55,7 +55,9 @@ def _shaderad(arguments: list[str], _: Path) -> str:
 
 def _python(arguments: list[str], folder: Path) -> str:
     if arguments[0] == "-m":
-        assert (ROOT / arguments[1].replace(".", "/")).exists() or arguments[1] == "http.server"
+        module = ROOT / arguments[1].replace(".", "/")
+        is_ours = module.exists() or module.with_suffix(".py").exists()
+        assert is_ours or arguments[1] == "http.server"
         return ""
     if (ROOT / arguments[0]).exists():
         text = (ROOT / arguments[0]).read_text(encoding="utf-8")
