@@ -3,74 +3,114 @@
 A training step allocates the same arrays repeatedly, and new memory is expensive: a driver maps and
 clears it page by page, which for a few megabytes takes as long as a kernel on them. Commands run
 in the order in which they were recorded, so a buffer can be reused before the device has finished
-with it. Invariant: idle buffers hold at most `SPARE_BYTES` more than those in use; the buffer that
-has been idle longest is freed first.
+with it.
+
+Invariants: idle buffers hold at most `IdleBuffers.spare_bytes` more than those in use; the buffer
+that has been idle longest is freed first. `spare_bytes` rises by a buffer whose size is wanted
+again after it was freed, so a repeated step soon makes no new buffers, whatever its scratch. A
+buffer that nobody has wanted for `IDLE_SECONDS` is freed.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Generic, TypeVar, cast
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable
+from heapq import heapify, heappop, heappush
+from typing import Any, cast
 from weakref import ref
 
 SPARE_BYTES = 48 << 20
-"""Memory that idle buffers may hold in excess of those in use."""
+"""The least memory that idle buffers may hold in excess of those in use."""
 BOOKKEEPING_BYTES = 4 << 10
 """Memory of a native buffer besides its content."""
-IDLE_COUNT = 256
-"""The maximum number of idle buffers of one size."""
+IDLE_SECONDS = 10.0
+"""A step that takes this long does not notice the time that its new buffers cost."""
+FREED_COUNT = 256
+"""The number of freed buffers whose sizes are remembered."""
+SHARE_PER_FREED = 1 / 64
+"""The part of a freed buffer by which `spare_bytes` falls. Where few of the freed sizes are wanted
+again, `spare_bytes` therefore does not rise."""
 
-BufferT = TypeVar("BufferT")
 
+class IdleBuffers:
+    """The owners of idle buffers, by their exact size in bytes and by the time since they are idle.
 
-class IdleBuffers(Generic[BufferT]):
-    """Idle buffers by their exact size in bytes, the longest idle first."""
+    Attributes:
+        byte_count: The memory that they hold.
+        spare_bytes: The memory that they may hold in excess of the buffers in use.
+    """
 
     def __init__(self) -> None:
-        self._by_size: dict[int, deque[tuple[int, BufferT]]] = {}
-        """Each with the time at which it became idle. A deque may be empty; it is kept because the
-        next buffer of that size will be idle soon."""
-        self._time = 0
+        self._idle: OrderedDict[int, tuple[float, _Owner]] = OrderedDict()
+        """By serial, the longest idle first, each with the time at which it became idle."""
+        self._serials_by_size: dict[int, list[int]] = {}
+        """Heaps. One may be empty, because the next buffer of that size will be idle soon."""
+        self._freed_sizes: deque[int] = deque(maxlen=FREED_COUNT)
+        """Sizes of buffers that were freed because `spare_bytes` was too small."""
         self.byte_count = 0
+        self.spare_bytes = SPARE_BYTES
 
-    def keep(self, size: int, buffer: BufferT, room: int) -> Sequence[BufferT]:
-        """Adds a buffer; evicts the oldest ones that exceed `room` bytes, and returns them."""
-        self._time += 1
-        same_size = self._by_size.get(size)
-        if same_size is None:
-            same_size = self._by_size[size] = deque()
-        same_size.append((self._time, buffer))
+    def keep(self, owner: _Owner, now: float) -> None:
+        """Adds a buffer that is idle since `now`."""
+        size, serial = owner.byte_count, owner.serial
+        serials = self._serials_by_size.get(size)
+        if serials is None:
+            serials = self._serials_by_size[size] = []
+        heappush(serials, serial)
+        self._idle[serial] = now, owner
         self.byte_count += size + BOOKKEEPING_BYTES
-        if self.byte_count <= room and len(same_size) <= IDLE_COUNT:
-            return ()
-        given_up = [self._oldest_of(size)] if len(same_size) > IDLE_COUNT else []
-        while self.byte_count > room:
-            self._by_size = {size: idle for size, idle in self._by_size.items() if idle}
-            given_up.append(self._oldest_of(min(self._by_size, key=self._idle_since)))
-        return given_up
 
-    def take(self, size: int) -> BufferT | None:
-        """Removes the newest buffer of exactly `size` bytes; its content is arbitrary."""
-        same_size = self._by_size.get(size)
-        if not same_size:
+    def take(self, size: int) -> _Owner | None:
+        """Removes the buffer of exactly `size` bytes with the lowest serial.
+
+        Repeated steps thereby soon use the same buffers, and the same bindings of them.
+        """
+        serials = self._serials_by_size.get(size)
+        if not serials:
+            if size in self._freed_sizes:
+                self._freed_sizes.remove(size)
+                self.spare_bytes += size + BOOKKEEPING_BYTES
             return None
         self.byte_count -= size + BOOKKEEPING_BYTES
-        return same_size.pop()[1]
+        return self._idle.pop(heappop(serials))[1]
 
-    def clear(self) -> list[BufferT]:
+    def excess(self, used_bytes: int, now: float) -> list[_Owner]:
+        """Removes and returns the buffers that are to be freed."""
+        freed: list[_Owner] = []
+        while self.byte_count > used_bytes + self.spare_bytes:
+            owner = self._longest_idle()
+            freed.append(owner)
+            self._freed_sizes.append(owner.byte_count)
+            self._lower(int(owner.byte_count * SHARE_PER_FREED))
+        while self._idle and next(iter(self._idle.values()))[0] < now - IDLE_SECONDS:
+            owner = self._longest_idle()
+            freed.append(owner)
+            self._lower(owner.byte_count + BOOKKEEPING_BYTES)
+        return freed
+
+    def clear(self) -> list[_Owner]:
         """Removes and returns all buffers."""
-        idle = [buffer for same_size in self._by_size.values() for _, buffer in same_size]
-        self._by_size.clear()
-        self.byte_count = 0
+        idle = [owner for _, owner in self._idle.values()]
+        self._idle.clear()
+        self._serials_by_size.clear()
+        self.byte_count, self.spare_bytes = 0, SPARE_BYTES
         return idle
 
-    def _idle_since(self, size: int) -> int:
-        return self._by_size[size][0][0]
-
-    def _oldest_of(self, size: int) -> BufferT:
+    def _longest_idle(self) -> _Owner:
+        """Removes the buffer that has been idle longest."""
+        serial, (_, owner) = self._idle.popitem(last=False)
+        size = owner.byte_count
+        serials = self._serials_by_size[size]
+        serials.remove(serial)
+        heapify(serials)
+        if not serials:
+            del self._serials_by_size[size]
         self.byte_count -= size + BOOKKEEPING_BYTES
-        return self._by_size[size].popleft()[1]
+        return owner
+
+    def _lower(self, byte_count: int) -> None:
+        self.spare_bytes = max(SPARE_BYTES, self.spare_bytes - byte_count)
 
 
 class DeviceBuffer:
@@ -111,7 +151,7 @@ class BufferPool:
     """All buffers of one runtime: those that Python holds, and idle ones."""
 
     def __init__(self) -> None:
-        self._idle = IdleBuffers[_Owner]()
+        self.idle = IdleBuffers()
         # Owners hold the native buffers: a native buffer that the garbage collector frees together
         # with its wrapper is finalised, and the finaliser of wgpu-py destroys it.
         self._owner_by_serial: dict[int, _Owner] = {}
@@ -131,7 +171,7 @@ class BufferPool:
 
     def reuse(self, byte_count: int) -> DeviceBuffer | None:
         """Wraps an idle buffer of exactly `byte_count` bytes; its content is arbitrary."""
-        idle = self._idle.take(byte_count)
+        idle = self.idle.take(byte_count)
         if idle is None:
             return None
         buffer = DeviceBuffer(byte_count, idle.native, idle.serial, self)
@@ -156,22 +196,21 @@ class BufferPool:
 
     def settle(self) -> list[int]:
         """Makes dropped buffers idle while there is room; returns the serials of freed ones."""
-        ended: list[int] = []
+        freed: list[_Owner] = []
+        idle, now = self.idle, time.monotonic()
         while self.dropped:
             owner = self.dropped.popleft()
             if owner.native is None:
-                ended += self._freed([owner])
+                freed.append(owner)
                 continue
-            byte_count = owner.byte_count
-            self._used_bytes -= byte_count
-            given_up = self._idle.keep(byte_count, owner, self._used_bytes + SPARE_BYTES)
-            if given_up:
-                ended += self._freed(given_up)
-        return ended
+            self._used_bytes -= owner.byte_count
+            idle.keep(owner, now)
+        freed += idle.excess(self._used_bytes, now)
+        return self._freed(freed) if freed else []
 
     def give_up_idle(self) -> list[int]:
         """Frees the idle buffers and returns their serials."""
-        return self.settle() + self._freed(self._idle.clear())
+        return self.settle() + self._freed(self.idle.clear())
 
     def _own(self, resource: Any, serial: int, native: Any, byte_count: int) -> None:
         owner = _Owner(resource, self._note)

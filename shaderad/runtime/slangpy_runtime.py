@@ -368,14 +368,14 @@ class SlangpyRuntime(Runtime):
             self.submit()
         if self._compute is None:
             self._compute = self._commands().begin_compute_pass()
-        key = (pipeline.serial, *[resource.serial for resource in resources])
-        kept = self.bindings.find(key)
-        if kept is None or kept[0] != words:
-            # A new root object: rewriting one would change earlier dispatches.
-            kept = words, self._root_object(pipeline, resources, words)
-            self.bindings.keep(key, kept)
+        # One root object for each content: rewriting one would change earlier dispatches.
+        key = (pipeline.serial, words, *[resource.serial for resource in resources])
+        root = self.bindings.find(key)
+        if root is None:
+            root = self._root_object(pipeline, resources, words)
+            self.bindings.keep(key, root)
         self._unfreed_count += 1
-        self._compute.bind_pipeline(pipeline.native, kept[1])
+        self._compute.bind_pipeline(pipeline.native, root)
         self._compute.dispatch_compute(spy.uint3(*groups))
 
     def _root_object(

@@ -32,7 +32,6 @@ from shaderad.runtime.base import (
 )
 from shaderad.runtime.capabilities import (
     UNIFORM_ALIGNMENT,
-    WORD_BYTES,
     Capabilities,
     check_bytes,
     padded,
@@ -40,6 +39,7 @@ from shaderad.runtime.capabilities import (
 )
 from shaderad.runtime.guard import guarded
 from shaderad.runtime.idle_buffers import DeviceBuffer
+from shaderad.runtime.kept_bindings import Key
 from shaderad.runtime.naga import layout_of
 from shaderad.runtime.process import let_through
 from shaderad.runtime.routes import Route, choose_code
@@ -53,6 +53,7 @@ from shaderad.runtime.textures import (
 )
 from shaderad.runtime.wgpu_adapters import WORDS_PAGE_BYTES, list_devices, vetting_device
 from shaderad.runtime.wgpu_pipelines import ffi, lib
+from shaderad.runtime.wgpu_waits import StagedRead, check_not_lost, is_queue_empty
 
 __all__ = ["list_devices", "open_device", "vetting_device", "wrap_device"]
 
@@ -152,7 +153,7 @@ class WgpuRuntime(Runtime):
         self._words_buffer = device.create_buffer(
             size=WORDS_PAGE_BYTES, usage=wgpu.BufferUsage.UNIFORM | wgpu.BufferUsage.COPY_DST
         )
-        # Allocated here because waits need it even if memory is short.
+        # Allocated here because reads need it even if memory is short.
         self._staging: Any = self._new_staging(STAGING_KEPT_BYTES)
 
     def new_native(self, size: int) -> Any:
@@ -195,22 +196,11 @@ class WgpuRuntime(Runtime):
         self.submit()
         submissions = self._submissions
         kept, self._staging = self._staging, None  # an interrupted wait leaves it mapped
-        # READ_NOSYNC: wgpu-py would submit again before mapping.
-        promise = staging.map_async("READ_NOSYNC", 0, byte_count)
+        reading = StagedRead(self.native, staging, byte_count)
         with self.first_runs():
-            self.await_device(functools.partial(self._is_settled, promise))
-        content = staging.read_mapped(0, byte_count)
-        staging.unmap()
+            self.await_device(reading.is_done)
         self._staging, self._ended = kept, submissions
-        return content
-
-    def _is_settled(self, promise: Any) -> bool:
-        # The polling thread of wgpu-py does not report a lost device.
-        self.native._poll()  # pyright: ignore[reportPrivateUsage]
-        if promise._state == "pending":  # pyright: ignore[reportPrivateUsage]
-            return False
-        promise.sync_wait()  # raises failures, and breaks a reference cycle around the buffer
-        return True
+        return reading.taken()
 
     def record_zero(self, buffer: DeviceBuffer, offset: int, byte_count: int) -> None:
         recording = self._recorded()
@@ -286,7 +276,7 @@ class WgpuRuntime(Runtime):
         if ranges is not None:  # a window, which takes far longer than to bind it
             group = self._bind_group(pipeline, resources, ranges)
         else:
-            key = (pipeline.serial, *serials)
+            key = (pipeline.serial, b"", *serials)
             group = self.bindings.find(key) or self._kept_group(pipeline, resources, key)
         recording = self._recorded(pipeline.page_bytes)
         recording.touched.update(serials)
@@ -312,9 +302,7 @@ class WgpuRuntime(Runtime):
         )
         lib.wgpuComputePassEncoderDispatchWorkgroups(native, *groups)
 
-    def _kept_group(
-        self, pipeline: WgpuPipeline, resources: Sequence[Bound], key: tuple[int, ...]
-    ) -> Any:
+    def _kept_group(self, pipeline: WgpuPipeline, resources: Sequence[Bound], key: Key) -> Any:
         group = self._bind_group(pipeline, resources)
         self.bindings.keep(key, group)
         return group
@@ -365,8 +353,7 @@ class WgpuRuntime(Runtime):
         return recording
 
     def is_idle(self) -> bool:
-        # wgpu-native sets only the lowest byte of the result.
-        return lib.wgpuDevicePoll(self.native._internal, False, ffi.NULL) & 0xFF != 0
+        return is_queue_empty(self.native)
 
     def submit_recorded(self) -> None:
         recording, self._recording = self._recording, None
@@ -384,18 +371,20 @@ class WgpuRuntime(Runtime):
         # The owner of a wrapped device may submit to it, too.
         is_idle = self._recording is None and self._ended == self._submissions
         if not (is_idle and self.owns_device):
-            self._make_round_trip()
+            self.submit()
+            self._await_queue()
 
-    def _make_round_trip(self) -> None:
-        # wgpu-py has no public wait that works (`on_submitted_work_done_sync` is broken in 0.32).
-        staging = self._staging_buffer(WORD_BYTES)
-        self._recorded().end_pass().clear_buffer(staging, 0, WORD_BYTES)
-        self._mapped(staging, WORD_BYTES)
+    def _await_queue(self) -> None:
+        submissions = self._submissions
+        with self.first_runs():
+            self.await_device(self.is_idle)
+        check_not_lost(self.native)
+        self._ended = submissions
 
     def give_up_idle(self) -> None:
         self.submit()
         self.bindings.forget(self.pool.give_up_idle())
-        self._make_round_trip()  # wgpu frees the buffers only then
+        self._await_queue()  # wgpu frees the buffers only then
 
     def drop_recorded(self) -> None:
         self._recording = None

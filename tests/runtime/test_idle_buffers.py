@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,10 @@ import pytest
 
 import shaderad as sad
 from shaderad.runtime import idle_buffers
-from shaderad.runtime.idle_buffers import BufferPool, IdleBuffers
+from shaderad.runtime.idle_buffers import BufferPool
 from tests.stress.steps import STATM
 
 COUNT = 300_000
-ROOM = 1 << 30
 
 
 class Native:
@@ -25,9 +25,7 @@ class Native:
 
 
 def test_idle_buffers_hold_little_more_than_those_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(idle_buffers, "SPARE_BYTES", 200)
-    monkeypatch.setattr(idle_buffers, "BOOKKEEPING_BYTES", 0)
-    pool = BufferPool()
+    pool = small_pool(monkeypatch, 200)
     held = [pool.hold(100, Native(), is_own=True) for _ in range(10)]
     del held[4:]
     assert pool.settle() == []  # 400 are in use, 600 idle
@@ -60,32 +58,97 @@ def test_arrays_of_changing_sizes_cost_no_more_than_the_pool_holds(device: sad.D
     assert resident() - before < 120 << 20
 
 
+def small_pool(monkeypatch: pytest.MonkeyPatch, spare_bytes: int) -> BufferPool:
+    """A pool that counts only the content of buffers."""
+    monkeypatch.setattr(idle_buffers, "SPARE_BYTES", spare_bytes)
+    monkeypatch.setattr(idle_buffers, "BOOKKEEPING_BYTES", 0)
+    return BufferPool()
+
+
+def taken(pool: BufferPool, sizes: Sequence[int]) -> int:
+    """Takes a buffer of each size and drops it, one after the other; returns how many were new."""
+    new_count = 0
+    for size in sizes:
+        pool.settle()
+        buffer = pool.reuse(size)
+        if buffer is None:
+            buffer = pool.hold(size, Native(), is_own=True)
+            new_count += 1
+        del buffer
+    return new_count
+
+
 def test_a_buffer_is_taken_once_and_by_its_exact_size() -> None:
-    idle = IdleBuffers[str]()
-    assert not idle.keep(64, "a", ROOM)
-    assert idle.take(32) is None
-    assert (idle.take(64), idle.take(64)) == ("a", None)
+    pool = BufferPool()
+    pool.hold(64, Native(), is_own=True)
+    pool.settle()
+    assert pool.reuse(32) is None
+    first = pool.reuse(64)
+    assert first is not None
+    assert pool.reuse(64) is None
 
 
 def test_the_longest_idle_is_freed_where_there_is_no_more_room(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(idle_buffers, "BOOKKEEPING_BYTES", 0)
-    idle = IdleBuffers[str]()
-    kept = [idle.keep(40, "a", 100), idle.keep(20, "b", 100), idle.keep(40, "c", 100)]
-    assert kept == [(), (), ()]
-    assert idle.keep(60, "d", 100) == ["a", "b"]
-    assert idle.keep(101, "e", 100) == ["c", "d", "e"]
-    assert idle.take(40) is None
+    pool = small_pool(monkeypatch, 100)
+    serials: list[int] = []
+    for size in (40, 20, 40):
+        serials.append(pool.hold(size, Native(), is_own=True).serial)
+        assert pool.settle() == []
+    pool.hold(60, Native(), is_own=True)
+    assert pool.settle() == serials[:2]
+    last = pool.hold(101, Native(), is_own=True).serial
+    assert pool.settle() == [serials[2], serials[2] + 1, last]
+    assert pool.reuse(40) is None
 
 
-def test_only_so_many_of_one_size_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(idle_buffers, "IDLE_COUNT", 2)
-    idle = IdleBuffers[str]()
-    given_up = [idle.keep(size, f"{size}{k}", ROOM) for k in range(3) for size in (16, 32)]
-    assert [one for one in given_up if one] == [["160"], ["320"]]
-    assert sorted(idle.clear()) == ["161", "162", "321", "322"]
-    assert idle.take(16) is None
+def test_the_oldest_buffer_of_a_size_serves_first() -> None:
+    pool = BufferPool()
+    held = [pool.hold(64, Native(), is_own=True) for _ in range(4)]
+    serials = [buffer.serial for buffer in held]
+    while held:  # dropped in the reverse order, too
+        held.pop()
+    pool.settle()
+    again = [pool.reuse(64) for _ in serials]
+    assert [buffer and buffer.serial for buffer in again] == serials
+
+
+def test_a_repeated_step_soon_makes_no_buffers_whatever_its_scratch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pool = small_pool(monkeypatch, 100)
+    sizes = range(200, 230)
+    assert taken(pool, sizes) == len(sizes)
+    for _ in range(4):
+        taken(pool, sizes)
+    assert taken(pool, [*sizes] * 20) == 0
+
+
+def test_what_nobody_wants_any_more_is_freed_and_the_room_for_it_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(idle_buffers.time, "monotonic", lambda: now[0])
+    pool = small_pool(monkeypatch, 100)
+    for _ in range(5):
+        taken(pool, range(200, 230))
+    pool.settle()
+    assert pool.idle.byte_count == sum(range(200, 230))
+    for _ in range(3):
+        now[0] += idle_buffers.IDLE_SECONDS * 0.6
+        assert taken(pool, [300] * 4) <= 1
+        pool.settle()
+    assert pool.idle.byte_count == 300
+    assert pool.idle.spare_bytes < 1000
+
+
+def test_changing_sizes_do_not_raise_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool = small_pool(monkeypatch, 10_000)
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        taken(pool, rng.integers(1, 100_000, 500).tolist())
+    assert pool.idle.spare_bytes < 300_000  # of 50 MB a round
 
 
 @pytest.mark.gpu

@@ -78,6 +78,7 @@ def test_dropping_a_buffer_frees_the_memory_that_bind_groups_held(
     wgpu_runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(idle_buffers, "SPARE_BYTES", 1 << 19)
+    wgpu_runtime.pool = idle_buffers.BufferPool()
     pipeline = wgpu_runtime.pipeline(SCALE_AND_ADD)
     x = wgpu_runtime.allocate(4)
 
