@@ -14,7 +14,7 @@ buffer that nobody has wanted for `IDLE_SECONDS` is freed.
 from __future__ import annotations
 
 import time
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Iterable
 from heapq import heapify, heappop, heappush
 from typing import Any, cast
@@ -39,10 +39,11 @@ class IdleBuffers:
     Attributes:
         byte_count: The memory that they hold.
         spare_bytes: The memory that they may hold in excess of the buffers in use.
+        next_look: The earliest time at which one of them has been idle for too long.
     """
 
     def __init__(self) -> None:
-        self._idle: OrderedDict[int, tuple[float, _Owner]] = OrderedDict()
+        self._idle: dict[int, tuple[float, _Owner]] = {}
         """By serial, the longest idle first, each with the time at which it became idle."""
         self._serials_by_size: dict[int, list[int]] = {}
         """Heaps. One may be empty, because the next buffer of that size will be idle soon."""
@@ -50,6 +51,7 @@ class IdleBuffers:
         """Sizes of buffers that were freed because `spare_bytes` was too small."""
         self.byte_count = 0
         self.spare_bytes = SPARE_BYTES
+        self.next_look = 0.0
 
     def keep(self, owner: _Owner, now: float) -> None:
         """Adds a buffer that is idle since `now`."""
@@ -83,7 +85,12 @@ class IdleBuffers:
             freed.append(owner)
             self._freed_sizes.append(owner.byte_count)
             self._lower(int(owner.byte_count * SHARE_PER_FREED))
-        while self._idle and next(iter(self._idle.values()))[0] < now - IDLE_SECONDS:
+        self.next_look = now + IDLE_SECONDS
+        while self._idle:
+            since, _ = next(iter(self._idle.values()))
+            if since + IDLE_SECONDS > now:
+                self.next_look = since + IDLE_SECONDS
+                break
             owner = self._longest_idle()
             freed.append(owner)
             self._lower(owner.byte_count + BOOKKEEPING_BYTES)
@@ -99,7 +106,8 @@ class IdleBuffers:
 
     def _longest_idle(self) -> _Owner:
         """Removes the buffer that has been idle longest."""
-        serial, (_, owner) = self._idle.popitem(last=False)
+        serial = next(iter(self._idle))
+        _, owner = self._idle.pop(serial)
         size = owner.byte_count
         serials = self._serials_by_size[size]
         serials.remove(serial)
@@ -196,17 +204,19 @@ class BufferPool:
 
     def settle(self) -> list[int]:
         """Makes dropped buffers idle while there is room; returns the serials of freed ones."""
-        freed: list[_Owner] = []
         idle, now = self.idle, time.monotonic()
+        foreign: list[_Owner] = []
         while self.dropped:
             owner = self.dropped.popleft()
             if owner.native is None:
-                freed.append(owner)
-                continue
-            self._used_bytes -= owner.byte_count
-            idle.keep(owner, now)
-        freed += idle.excess(self._used_bytes, now)
-        return self._freed(freed) if freed else []
+                foreign.append(owner)
+            else:
+                self._used_bytes -= owner.byte_count
+                idle.keep(owner, now)
+        ended = self._freed(foreign) if foreign else []
+        if idle.byte_count > self._used_bytes + idle.spare_bytes or now >= idle.next_look:
+            ended += self._freed(idle.excess(self._used_bytes, now))
+        return ended
 
     def give_up_idle(self) -> list[int]:
         """Frees the idle buffers and returns their serials."""

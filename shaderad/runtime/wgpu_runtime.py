@@ -60,6 +60,12 @@ __all__ = ["list_devices", "open_device", "vetting_device", "wrap_device"]
 STORAGE_USAGE = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
 STAGING_USAGE = wgpu.BufferUsage.MAP_READ | wgpu.BufferUsage.COPY_DST
 
+# Looked up once: every dispatch calls them.
+SET_PIPELINE = lib.wgpuComputePassEncoderSetPipeline
+SET_IMMEDIATES = lib.wgpuComputePassEncoderSetImmediates
+SET_BIND_GROUP = lib.wgpuComputePassEncoderSetBindGroup
+DISPATCH = lib.wgpuComputePassEncoderDispatchWorkgroups
+
 _WHOLE: Ranges = MappingProxyType({})
 
 
@@ -77,7 +83,7 @@ def wrap_device(device: Any, limits: Mapping[str, Any]) -> WgpuRuntime:
 class WgpuPipeline(Pipeline):
     """A compute pipeline and its bind group layout."""
 
-    __slots__ = ("layout", "page_bytes", "run_ahead")
+    __slots__ = ("internal", "layout", "page_bytes", "run_ahead", "space")
 
     def __init__(
         self,
@@ -89,6 +95,8 @@ class WgpuPipeline(Pipeline):
         run_ahead: Callable[[], None],
     ) -> None:
         super().__init__(program, native, serial)
+        self.internal = native._internal
+        self.space = program.space
         self.layout = layout
         self.page_bytes = page_bytes
         """Bytes of the page that the words of a dispatch take; 0 if they are immediates."""
@@ -106,8 +114,13 @@ class _Recording:
         self.compute: Any = None
         self.pipeline: WgpuPipeline | None = None
         """The pipeline that is set in the open pass."""
-        self.touched: set[int] = set()
+        self.touched: list[Sequence[int]] = []
+        """Serials of the resources of each command."""
         self.words_used = 0
+
+    def touches(self, serial: int) -> bool:
+        """True if a command uses the buffer or texture."""
+        return any(serial in serials for serials in self.touched)
 
     def compute_pass(self) -> Any:
         """The open compute pass, which consecutive dispatches share."""
@@ -160,7 +173,7 @@ class WgpuRuntime(Runtime):
         return self.native.create_buffer(size=size, usage=STORAGE_USAGE)
 
     def record_write(self, buffer: DeviceBuffer, offset: int, content: memoryview) -> None:
-        if self._recording is not None and buffer.serial in self._recording.touched:
+        if self._recording is not None and self._recording.touches(buffer.serial):
             # A queue write would overtake recorded commands.
             self.submit()
         spare = bytes(padded(content.nbytes) - content.nbytes)
@@ -204,13 +217,13 @@ class WgpuRuntime(Runtime):
 
     def record_zero(self, buffer: DeviceBuffer, offset: int, byte_count: int) -> None:
         recording = self._recorded()
-        recording.touched.add(buffer.serial)
+        recording.touched.append((buffer.serial,))
         recording.end_pass().clear_buffer(buffer.native, offset, byte_count)
 
     def record_copy(self, source: BufferOffset, destination: BufferOffset, byte_count: int) -> None:
         (origin, start), (target, to) = source, destination
         recording = self._recorded()
-        recording.touched |= {origin.serial, target.serial}
+        recording.touched.append((origin.serial, target.serial))
         encoder = recording.end_pass()
         encoder.copy_buffer_to_buffer(origin.native, start, target.native, to, byte_count)
 
@@ -229,7 +242,7 @@ class WgpuRuntime(Runtime):
         return wgpu_textures.new_sampler(self.native, settings)
 
     def record_texture_write(self, texture: DeviceTexture, level: int, content: memoryview) -> None:
-        if self._recording is not None and texture.serial in self._recording.touched:
+        if self._recording is not None and self._recording.touches(texture.serial):
             # A queue write would overtake recorded commands.
             self.submit()
         wgpu_textures.write_level(self._queue, texture, level, content)
@@ -278,17 +291,18 @@ class WgpuRuntime(Runtime):
         else:
             key = (pipeline.serial, b"", *serials)
             group = self.bindings.find(key) or self._kept_group(pipeline, resources, key)
-        recording = self._recorded(pipeline.page_bytes)
-        recording.touched.update(serials)
+        recording = self._recording
+        if recording is None or pipeline.page_bytes:
+            recording = self._recorded(pipeline.page_bytes)
+        recording.touched.append(serials)
         compute = recording.compute or recording.compute_pass()
         # Calls through wgpu-py take four times as long. `finish` of the encoder reports errors.
         native = compute._internal
         if recording.pipeline is not pipeline:
-            lib.wgpuComputePassEncoderSetPipeline(native, pipeline.native._internal)
+            SET_PIPELINE(native, pipeline.internal)
             recording.pipeline = pipeline
-        space = pipeline.program.space
-        for index in range(space):
-            compute.set_bind_group(index, self._empty[1])
+        if pipeline.space:
+            self._set_empty_groups(compute, pipeline.space)
         offset_count = 0
         if pipeline.page_bytes:
             offset_count, start = 1, recording.words_used
@@ -296,11 +310,13 @@ class WgpuRuntime(Runtime):
             self._words[start : start + len(words)] = words
             recording.words_used = start + pipeline.page_bytes
         elif words:
-            lib.wgpuComputePassEncoderSetImmediates(native, 0, words, len(words))
-        lib.wgpuComputePassEncoderSetBindGroup(
-            native, space, group._internal, offset_count, self._offsets
-        )
-        lib.wgpuComputePassEncoderDispatchWorkgroups(native, *groups)
+            SET_IMMEDIATES(native, 0, words, len(words))
+        SET_BIND_GROUP(native, pipeline.space, group._internal, offset_count, self._offsets)
+        DISPATCH(native, *groups)
+
+    def _set_empty_groups(self, compute: Any, space: int) -> None:
+        for index in range(space):
+            compute.set_bind_group(index, self._empty[1])
 
     def _kept_group(self, pipeline: WgpuPipeline, resources: Sequence[Bound], key: Key) -> Any:
         group = self._bind_group(pipeline, resources)
