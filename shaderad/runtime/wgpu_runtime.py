@@ -1,7 +1,8 @@
 """Programs on wgpu: SPIR-V or WGSL pipelines, one command encoder per submission.
 
 The words of a dispatch are immediates (push constants) if the device has room for them. Otherwise
-they are a constant buffer, which is part of a page that all dispatches share.
+they are a constant buffer, which is part of a page that all dispatches share. Small writes between
+dispatches are copies from this page.
 
 Invariants: no buffer is smaller than 16 bytes. The words of a constant buffer reach the device
 before the submission that reads them, and are not overwritten during it. For this, each submission
@@ -11,7 +12,7 @@ owns the whole page while it is recorded, and queue writes are ordered with subm
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -52,19 +53,25 @@ from shaderad.runtime.textures import (
     TextureLayout,
 )
 from shaderad.runtime.wgpu_adapters import WORDS_PAGE_BYTES, list_devices, vetting_device
-from shaderad.runtime.wgpu_pipelines import ffi, lib
+from shaderad.runtime.wgpu_pipelines import ffi
+from shaderad.runtime.wgpu_recording import (
+    DISPATCH,
+    SET_BIND_GROUP,
+    SET_IMMEDIATES,
+    SET_PIPELINE,
+    Recording,
+    WgpuPipeline,
+)
 from shaderad.runtime.wgpu_waits import StagedRead, check_not_lost, is_queue_empty
 
 __all__ = ["list_devices", "open_device", "vetting_device", "wrap_device"]
 
 STORAGE_USAGE = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
+PAGE_USAGE = wgpu.BufferUsage.UNIFORM | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
 STAGING_USAGE = wgpu.BufferUsage.MAP_READ | wgpu.BufferUsage.COPY_DST
 
-# Looked up once: every dispatch calls them.
-SET_PIPELINE = lib.wgpuComputePassEncoderSetPipeline
-SET_IMMEDIATES = lib.wgpuComputePassEncoderSetImmediates
-SET_BIND_GROUP = lib.wgpuComputePassEncoderSetBindGroup
-DISPATCH = lib.wgpuComputePassEncoderDispatchWorkgroups
+PAGED_WRITE_BYTES = 4 << 10
+"""The most bytes of a write that is recorded if the order of commands asks for it."""
 
 _WHOLE: Ranges = MappingProxyType({})
 
@@ -78,62 +85,6 @@ def wrap_device(device: Any, limits: Mapping[str, Any]) -> WgpuRuntime:
     """Uses a device that the caller created and owns, with the features it was created with."""
     capabilities, vetting = wgpu_adapters.described(device, limits)
     return WgpuRuntime(device, capabilities, vetting, owns_device=False)
-
-
-class WgpuPipeline(Pipeline):
-    """A compute pipeline and its bind group layout."""
-
-    __slots__ = ("internal", "layout", "page_bytes", "run_ahead", "space")
-
-    def __init__(
-        self,
-        program: Program,
-        native: Any,
-        serial: int,
-        layout: Any,
-        page_bytes: int,
-        run_ahead: Callable[[], None],
-    ) -> None:
-        super().__init__(program, native, serial)
-        self.internal = native._internal
-        self.space = program.space
-        self.layout = layout
-        self.page_bytes = page_bytes
-        """Bytes of the page that the words of a dispatch take; 0 if they are immediates."""
-        self.run_ahead: Callable[[], None] | None = run_ahead
-        """Runs the program in the child process; `None` after it has run or once it is useless."""
-
-
-class _Recording:
-    """The commands since the last submission."""
-
-    __slots__ = ("compute", "encoder", "pipeline", "touched", "words_used")
-
-    def __init__(self, encoder: Any) -> None:
-        self.encoder = encoder
-        self.compute: Any = None
-        self.pipeline: WgpuPipeline | None = None
-        """The pipeline that is set in the open pass."""
-        self.touched: list[Sequence[int]] = []
-        """Serials of the resources of each command."""
-        self.words_used = 0
-
-    def touches(self, serial: int) -> bool:
-        """True if a command uses the buffer or texture."""
-        return any(serial in serials for serials in self.touched)
-
-    def compute_pass(self) -> Any:
-        """The open compute pass, which consecutive dispatches share."""
-        if self.compute is None:
-            self.compute = self.encoder.begin_compute_pass()
-        return self.compute
-
-    def end_pass(self) -> Any:
-        """Ends the open pass; returns the encoder for copies and clears."""
-        if self.compute is not None:
-            compute, self.compute, self.pipeline = self.compute, None, None
-            compute.end()
-        return self.encoder
 
 
 class WgpuRuntime(Runtime):
@@ -155,7 +106,7 @@ class WgpuRuntime(Runtime):
         super().__init__(device, capabilities, owns_device=owns_device)
         self._vetting = vetting
         self._queue = device.queue
-        self._recording: _Recording | None = None
+        self._recording: Recording | None = None
         self._submissions = self._ended = 0
         """The number of submissions, and how many of them are known to have ended."""
         self._alignment = max(
@@ -163,9 +114,7 @@ class WgpuRuntime(Runtime):
         )
         self._words = bytearray(WORDS_PAGE_BYTES)
         self._offsets = ffi.new("uint32_t [1]")
-        self._words_buffer = device.create_buffer(
-            size=WORDS_PAGE_BYTES, usage=wgpu.BufferUsage.UNIFORM | wgpu.BufferUsage.COPY_DST
-        )
+        self._words_buffer = device.create_buffer(size=WORDS_PAGE_BYTES, usage=PAGE_USAGE)
         # Allocated here because reads need it even if memory is short.
         self._staging: Any = self._new_staging(STAGING_KEPT_BYTES)
 
@@ -173,17 +122,34 @@ class WgpuRuntime(Runtime):
         return self.native.create_buffer(size=size, usage=STORAGE_USAGE)
 
     def record_write(self, buffer: DeviceBuffer, offset: int, content: memoryview) -> None:
-        if self._recording is not None and self._recording.touches(buffer.serial):
-            # A queue write would overtake recorded commands.
-            self.submit()
         spare = bytes(padded(content.nbytes) - content.nbytes)
         data = memoryview(bytes(content) + spare) if spare else content
+        if self._recording is not None and self._recording.touches(buffer.serial):
+            # A queue write would overtake recorded commands.
+            if data.nbytes <= PAGED_WRITE_BYTES:
+                self._write_by_page(buffer, offset, data)
+                return
+            self.submit()
         for start in range(0, data.nbytes, STAGING_LIMIT_BYTES):
             if start:  # after a submission, wgpu frees the copy of the previous part
                 self._queue.submit([])
                 self.native._poll()
             part = data[start : start + STAGING_LIMIT_BYTES]
             self._queue.write_buffer(buffer.native, offset + start, part)
+
+    def _write_by_page(self, buffer: DeviceBuffer, offset: int, data: memoryview) -> None:
+        """Records a write as a copy from the page of words, which takes less than a submission."""
+        recording = self._recorded(room := self._aligned(data.nbytes))
+        start, recording.words_used = recording.words_used, recording.words_used + room
+        self._words[start : start + data.nbytes] = data
+        recording.touched.append((buffer.serial,))
+        recording.end_pass().copy_buffer_to_buffer(
+            self._words_buffer, start, buffer.native, offset, data.nbytes
+        )
+
+    def _aligned(self, byte_count: int) -> int:
+        """The bytes of the page that so many take."""
+        return -(-byte_count // self._alignment) * self._alignment
 
     def read_back(self, parts: Sequence[tuple[Any, int, int]], total: int) -> memoryview:
         staging = self._staging_buffer(total)
@@ -261,7 +227,7 @@ class WgpuRuntime(Runtime):
             native, group_layout = wgpu_pipelines.create_pipeline(
                 self.native, code, program.name, layout
             )
-        page_bytes = -(-layout.words_bytes // self._alignment) * self._alignment
+        page_bytes = self._aligned(layout.words_bytes)
         ahead = functools.partial(run_ahead, code, program.name, self._vetting, layout)
         return WgpuPipeline(program, native, serial, group_layout, page_bytes, ahead)
 
@@ -358,14 +324,14 @@ class WgpuRuntime(Runtime):
         layout = self.native.create_bind_group_layout(entries=[])
         return layout, self.native.create_bind_group(layout=layout, entries=[])
 
-    def _recorded(self, page_bytes: int = 0) -> _Recording:
+    def _recorded(self, page_bytes: int = 0) -> Recording:
         """The open recording with room for `page_bytes` of words; submits a full one first."""
         recording = self._recording
         if recording is not None and recording.words_used + page_bytes > WORDS_PAGE_BYTES:
             self.submit()
             recording = None
         if recording is None:
-            recording = self._recording = _Recording(self.native.create_command_encoder())
+            recording = self._recording = Recording(self.native.create_command_encoder())
         return recording
 
     def is_idle(self) -> bool:

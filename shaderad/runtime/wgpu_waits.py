@@ -63,8 +63,9 @@ class StagedRead:
             is_queue_empty(self._device)
         if self._status[0] == _PENDING:
             return False
+        # A buffer of a lost device may count as mapped, but its address ends the process.
+        check_not_lost(self._device)
         if self._status[0] != lib.WGPUMapAsyncStatus_Success:
-            check_not_lost(self._device)
             raise RuntimeError(f"wgpu mapped no buffer, status {self._status[0]}")
         return True
 

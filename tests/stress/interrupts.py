@@ -3,8 +3,8 @@
     python -m tests.stress.interrupts RUNTIME COUNT SEED [HOW]
 
 prints how many interrupts were raised as one KeyboardInterrupt and left right results. `HOW` says
-what sends them: `thread`, at a random time, `line`, before a random line of Python, or `endless`,
-while a kernel runs that never ends.
+what sends them: `thread`, at a random time, `line`, before a random line of Python, or
+`endless-read` and `endless-wait`, while a read or `synchronize` waits for a kernel without end.
 """
 
 from __future__ import annotations
@@ -166,19 +166,20 @@ def survived(device: sad.Device, count: int, seed: int, how: str) -> tuple[int, 
     return right, faults
 
 
-def given_up(device: sad.Device) -> list[str]:
+def given_up(device: sad.Device, how: str) -> list[str]:
     """Interrupts a kernel that never ends; what happens then, and on a new device."""
+    wait = device.synchronize if how == "endless-wait" else lambda: made.numpy()
     made = endless([0, 2, 4, 6], dim=4, device=device)
     threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
     seen: list[str] = []
     start = time.monotonic()
     try:
-        made.numpy()
+        wait()
     except KeyboardInterrupt:
         seen.append("at once" if time.monotonic() - start < 4.0 else "late")
     for _ in range(2):
         try:
-            made.numpy()
+            wait()
         except sad.DeviceError as failure:
             seen.append(failure.code)
     fresh = sad.open_device(device.capabilities.runtime)
@@ -191,8 +192,8 @@ def main() -> None:
     # Shells start what runs in the background with interrupts ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     device = sad.open_device(runtime)
-    if how == ["endless"]:
-        sys.stdout.write(" ".join(given_up(device)) + "\n")
+    if how and how[0].startswith("endless"):
+        sys.stdout.write(" ".join(given_up(device, how[0])) + "\n")
         return
     right, faults = survived(device, int(count), int(seed), *(how or ["thread"]))
     sys.stdout.write("\n".join([f"{right} of {count}", *faults, ""]))

@@ -25,7 +25,8 @@ def test_a_device_goes_on_after_each_interrupt(device: sad.Device, how: str) -> 
     assert said(device, str(COUNT), "3", how) == [f"{COUNT} of {COUNT}"]
 
 
+@pytest.mark.parametrize("how", ["endless-read", "endless-wait"])
 def test_a_kernel_that_never_ends_is_left_at_once_and_its_device_given_up(
-    device: sad.Device,
+    device: sad.Device, how: str
 ) -> None:
-    assert said(device, "1", "0", "endless") == ["at once SR0604 SR0604 done"]
+    assert said(device, "1", "0", how) == ["at once SR0604 SR0604 done"]
