@@ -157,7 +157,7 @@ def _zeros(p: Any) -> Any:
         return {name: _zeros(cast("TracedArray", p[name])) for name in _float_fields(p.element)}
     if not is_differentiable(p.element):
         return 0.0
-    return made(b.zeros(ArrayType(_widened(p.element), p.value.shape)), p.batch)
+    return made(b.zeros(ArrayType(_widened(p.element), p.value.shape)))
 
 
 @graph

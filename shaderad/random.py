@@ -273,7 +273,7 @@ def _limit(x: Any, scalar: Scalar, shape: Shape, name: str) -> TracedArray:
     if not repeats_to(limit.extents, shape):
         raise error("SR0379", user_span(), left=known_shape(limit.extents),
                     right=known_shape(shape))  # fmt: skip
-    return made(spread(limit, limit.batch, shape), limit.batch)
+    return made(spread(limit, shape))
 
 
 def _drawn(key: Any, shape: Shape) -> TracedArray:
@@ -316,7 +316,7 @@ def _blocks(key: Any, shape: Shape, stream: int = 0) -> TracedArray:
     if words.extents:
         raise error("SR0802", user_span(), shape=known_shape(words.extents))
     positions = b.reshape(b.iota((sizes.product(shape),), 0), shape)
-    return elementwise(_cipher, words, _pairs(stream, cast_to(made(positions, ()), UINT)))
+    return elementwise(_cipher, words, _pairs(stream, cast_to(made(positions), UINT)))
 
 
 def _pairs(high: int, low: TracedArray) -> TracedArray:

@@ -398,11 +398,6 @@ MESSAGES: dict[str, Message] = {
         "a mask of `{found}` with shape {shape}, for rows of shape {wanted}",
         help="the mask holds one bool for each element of the first axis",
     ),
-    "SR0343": _language(
-        "`{name}` inside a function given to `sad.map`",
-        help="write `sad.vmap` in place of `sad.map`, or call it on whole arrays, outside the "
-        "mapped function{instead}",
-    ),
     "SR0345": _shape(
         "`{name}` has {rank:axis|axes} by its annotation",
         label="found the shape {shape}",

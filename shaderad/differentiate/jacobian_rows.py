@@ -146,7 +146,7 @@ def traced(
 def _looped(function: Callable[[Any], list[Any]], like: TracedArray) -> list[TracedArray]:
     """`function` of each unit vector of the form of `like`, along a first axis."""
     shape = _extents(like)
-    rows = primitives.made(b.iota((sizes.product(shape),), 0), ())
+    rows = primitives.made(b.iota((sizes.product(shape),), 0))
 
     def step(carry: Any, k: TracedArray) -> tuple[Any, list[Array]]:
         hits = elements.binary("equal", rows, k)

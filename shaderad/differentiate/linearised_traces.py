@@ -21,8 +21,8 @@ from shaderad.ir import types
 from shaderad.ir.arrays import Graph, Value
 from shaderad.ir.nodes import Kernel
 from shaderad.rules.arrays.subgraphs import instantiate
-from shaderad.trace.primitives import made, spread
-from shaderad.trace.traced import TracedArray, tracing
+from shaderad.trace.primitives import made
+from shaderad.trace.traced import TracedArray
 
 
 @dataclass(eq=False)
@@ -73,9 +73,7 @@ class TracedAt:
     ) -> list[Any]:
         values = iter(found)
         pairs = zip(self.given, wanted, strict=True)
-        by_id = {
-            id(x): made(next(values), x.batch).noted_as(x.given_vector) for x, one in pairs if one
-        }
+        by_id = {id(x): made(next(values)).noted_as(x.given_vector) for x, one in pairs if one}
         return [self._gradients(k, by_id) for k in positions]
 
     def _of_outputs(self, given: Any) -> list[Value | None]:
@@ -101,7 +99,7 @@ class TracedAt:
         found = iter(instantiate(graph, (*self.operands, *(x for x in dots if x is not None))))
 
         def moved(leaf: Any) -> Any:
-            return made(next(found), leaf.batch) if _is_lifted(leaf) else None
+            return made(next(found)) if _is_lifted(leaf) else None
 
         return trees.mapped(moved, self.out)
 
@@ -141,7 +139,6 @@ def traced_at(
 ) -> TracedAt:
     """Traces `function` as a graph of its own, and puts that into the trace around it."""
     check_keywords(keywords)
-    batch = tracing().batch
 
     def lift(leaf: Any) -> Any:
         if not isinstance(leaf, Array) and not is_data(leaf):
@@ -149,8 +146,7 @@ def traced_at(
         found = as_array(leaf)
         if not types.is_differentiable(found.element):
             return leaf
-        # Each element of a mapped function has a derivative of its own.
-        return made(spread(found, batch, found.extents), batch).noted_as(vector_of(leaf))
+        return made(found.value).noted_as(vector_of(leaf))
 
     lifted = [trees.mapped(lift, one) for one in args]
     given = [leaf for one in lifted for leaf in trees.leaves(one) if _is_lifted(leaf)]
@@ -167,7 +163,7 @@ def traced_at(
     graph = body.graph(constants, [x.value for x in arrays])
     operands = outer_values([*given, *constants])
     values = instantiate(graph, operands)
-    results = [made(v, x.batch) for v, x in zip(values, arrays, strict=True)]
+    results = [made(v) for v in values]
     remaining = iter(results)
 
     def shown(leaf: Any) -> Any:

@@ -80,7 +80,7 @@ def run_graph(
         # Sizes that are equal in this call alone must also look equal: rules compare them.
         pairs = zip(operands, graph.inputs, strict=True)
         found = instantiate(graph, [reshape(trace.value_of(x), v.shape) for x, v in pairs])
-        return [TracedArray(trace, v, trace.batch) for v in found]
+        return [TracedArray(trace, v) for v in found]
     assert device is not None
     results = list(evaluate(graph, operands, size_by_name, device))
     tape = trace_of(operands)

@@ -164,8 +164,7 @@ def _lifted(leaf: Any, axis: int | None, place: str) -> Any:
     if axis is None:
         return leaf
     array = as_array(leaf)
-    position = _position("in_axes", axis, len(array.extents), place)
-    return _Rows(array, len(array.batch) + position, place)
+    return _Rows(array, _position("in_axes", axis, len(array.extents), place), place)
 
 
 def _position(name: str, axis: int, rank: int, place: str) -> int:
@@ -190,11 +189,11 @@ def _placed(
     if axis is None:
         if result.is_mapped:
             raise error("SR0397", user_span(), place=place)
-        return made(result.value, x.batch)
-    position = len(x.batch) + _position("out_axes", axis, len(x.extents) + 1, place)
+        return made(result.value)
+    position = _position("out_axes", axis, len(x.extents) + 1, place)
     value = batch.spread(result)
     behind = range(position + 1, len(value.shape))
-    return made(b.transpose(value, [*range(1, position + 1), 0, *behind]), x.batch)
+    return made(b.transpose(value, [*range(1, position + 1), 0, *behind]))
 
 
 # -- trees of axes ------------------------------------------------------------------------------

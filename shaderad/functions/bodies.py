@@ -26,8 +26,8 @@ class TracedBody:
         self._arguments: list[Value] = []
 
     def argument(self, t: ArrayType, like: TracedArray | None = None) -> TracedArray:
-        """An argument of this type, with the batch of `like`."""
-        argument = self.trace.argument(t, like, () if like is None else like.batch)
+        """An argument of this type, given as `like`."""
+        argument = self.trace.argument(t, like)
         self._arguments.append(argument.value)
         if like is not None and t.shape == like.value.shape:
             argument.noted_as(like.given_vector)

@@ -38,10 +38,10 @@ def composed(element: Type, parts: Sequence[TracedArray]) -> TracedArray:
 
 def _scalar_of_axes(x: TracedArray, rank: int, index: tuple[int, ...]) -> TracedArray:
     """The scalar at `index` of the axes from `rank` on."""
-    value, skipped = x.value, len(x.batch)
+    value = x.value
     for offset, position in enumerate(index):
-        value = b.piece(value, skipped + rank + offset, position, 1)
-    return made(b.reshape(value, x.value.shape[: skipped + rank]), x.batch)
+        value = b.piece(value, rank + offset, position, 1)
+    return made(b.reshape(value, x.extents[:rank]))
 
 
 def spelled_out(x: TracedArray) -> TracedArray:
@@ -52,7 +52,7 @@ def spelled_out(x: TracedArray) -> TracedArray:
     shape = x.value.shape
     parts = [_component(x, index).value for index in product(*map(range, axes))]
     whole = b.concatenate([b.reshape(part, (*shape, 1)) for part in parts], len(shape))
-    return made(b.reshape(whole, (*shape, *axes)), x.batch)
+    return made(b.reshape(whole, (*shape, *axes)))
 
 
 def _component(x: TracedArray, index: tuple[int, ...]) -> TracedArray:

@@ -235,7 +235,7 @@ def _aligned(x: Labelled, order: Sequence[Label]) -> TracedArray:
     array = transpose(x.array, present)
     extents = iter(array.extents)
     shape = tuple(next(extents) if label in x.labels else 1 for label in order)
-    return made(b.reshape(array.value, (*array.batch, *shape)), array.batch)
+    return made(b.reshape(array.value, shape))
 
 
 def _summed(x: Labelled, needed: Container[Label]) -> Labelled:
@@ -251,10 +251,10 @@ def _diagonal(x: TracedArray, labels: Sequence[Label]) -> Labelled:
     for second, label in enumerate(labels):
         first = labels.index(label)
         if first < second:
-            value, skipped = x.value, len(x.batch)
-            positions = (b.iota(value.shape, skipped + axis) for axis in (first, second))
+            value = x.value
+            positions = (b.iota(value.shape, axis) for axis in (first, second))
             on_diagonal = b.applied(ops.EQ, *positions)
             value = b.where(on_diagonal, value, b.zeros(value.type))
-            inner = made(b.sum_over(value, (skipped + second,)), x.batch)
+            inner = made(b.sum_over(value, (second,)))
             return _diagonal(inner, [*labels[:second], *labels[second + 1 :]])
     return Labelled(x, tuple(labels))

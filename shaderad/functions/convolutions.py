@@ -14,11 +14,10 @@ from shaderad.diagnostics import error, text_of
 from shaderad.functions.array_function import array_function
 from shaderad.functions.elements import as_array, cast_to, conform
 from shaderad.ir import arrays, sizes
-from shaderad.ir.arrays import Value
 from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import FLOAT, HALF, INT, Scalar, is_bool
 from shaderad.rules.arrays import building as b
-from shaderad.trace.primitives import common_batch, known_shape, made, spread
+from shaderad.trace.primitives import known_shape, made
 from shaderad.trace.traced import TracedArray, is_less, tracing
 
 __all__ = ["conv"]
@@ -87,30 +86,15 @@ def conv(
 def _convolved(
     x: TracedArray, w: TracedArray, groups: int, node: arrays.Convolution
 ) -> TracedArray:
-    """The convolution; the first axis of `node` combines the batch of `w` and the groups."""
-    batch, rank = common_batch([x, w]), len(node.extents)
-    lead, inner = x.extents[: -rank - 1], batch[len(w.batch) :]
-    outer, rows = sizes.product(w.batch), sizes.product((*inner, *lead))
-    outputs, channels, *kernel = w.extents
+    """The convolution; the first axis of `node` stands for the groups."""
+    lead, extents = x.extents[: -len(node.extents) - 1], x.extents[-len(node.extents) :]
+    rows, (outputs, channels, *kernel) = sizes.product(lead), w.extents
     own = sizes.floor_divide(outputs, groups)
-    count = sizes.multiply(outer, groups)
-    parts = b.reshape(
-        spread(x, batch, x.extents), (outer, rows, groups, channels, *x.extents[-rank:])
-    )
-    parts = _with_groups_first(parts)
-    source = b.reshape(parts, (count, rows, channels, *x.extents[-rank:]))
-    weights = b.reshape(w.value, (count, own, channels, *kernel))
+    exchanged = [1, 0, *range(2, 3 + len(extents))]
+    source = b.transpose(b.reshape(x.value, (rows, groups, channels, *extents)), exchanged)
+    weights = b.reshape(w.value, (groups, own, channels, *kernel))
     products = replace(node, operands=(source, weights)).result
-    split = b.reshape(products, (outer, groups, rows, own, *node.extents))
-    whole = (*batch, *lead, outputs, *node.extents)
-    return made(b.reshape(_with_groups_first(split), whole), batch)
-
-
-def _with_groups_first(x: Value) -> Value:
-    """`x` with its second and third axes swapped."""
-    if 1 in x.shape[1:3]:
-        return b.reshape(x, (x.shape[0], x.shape[2], x.shape[1], *x.shape[3:]))
-    return b.transpose(x, [0, 2, 1, *range(3, len(x.shape))])
+    return made(b.reshape(b.transpose(products, exchanged), (*lead, outputs, *node.extents)))
 
 
 def _numbers(x: Any, w: Any) -> tuple[TracedArray, TracedArray]:

@@ -41,7 +41,7 @@ def iota(n: Any) -> Array:
         ShapeError: SR0370 for anything but a whole number, SR0371 for a negative one.
     """
     shape = shape_of(n, "n")
-    return made(b.iota(shape, len(shape) - 1), ())
+    return made(b.iota(shape, len(shape) - 1))
 
 
 @array_function
@@ -80,7 +80,7 @@ def arange(start: Any, stop: Any = None, step: Any = 1) -> Array:
     else:
         length = sizes.subtract(end, begin) if by > 0 else sizes.subtract(begin, end)
         steps = sizes.divide_up(length, abs(by)) if tracing().is_positive(length) else 0
-        position = made(b.iota((size_of(shown(steps), "arange"),), 0), ())
+        position = made(b.iota((size_of(shown(steps), "arange"),), 0))
     offset = begin if isinstance(begin, int | float) else size_array(begin)
     return binary("add", offset, binary("mul", by, position))
 
@@ -126,7 +126,7 @@ def linspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True) -> Arr
     scalar = next((scalar_of(x.element) for x in end_arrays), None) or FLOAT
     rank = max((len(x.extents) for x in end_arrays), default=0)
     intervals = sizes.maximum(sizes.subtract(count, 1) if endpoint else count, 1)
-    position = cast_to(made(b.iota((count, *(1,) * rank), 0), ()), scalar)
+    position = cast_to(made(b.iota((count, *(1,) * rank), 0)), scalar)
     divisor = cast_to(size_array(intervals), scalar)
     t = binary("divide", position, divisor)
     return binary("add", binary("mul", binary("subtract", 1.0, t), ends[0]),
@@ -150,7 +150,7 @@ def eye(n: Any, m: Any = None, k: Any = 0) -> Array:
     """
     shape = (size_of(n, "n"), size_of(n if m is None else m, "m"))
     on_diagonal = diagonal_test(ops.EQ, shape, k)
-    return cast_to(made(on_diagonal, ()), FLOAT)
+    return cast_to(made(on_diagonal), FLOAT)
 
 
 @array_function
@@ -187,7 +187,7 @@ def zeros(shape: Any, dtype: Any = float) -> Array:
     Raises:
         ShapeError: SR0358 for an invalid element type, SR0370 and SR0371 for an invalid extent.
     """
-    return made(b.zeros(ArrayType(element_type(dtype), shape_of(shape))), ())
+    return made(b.zeros(ArrayType(element_type(dtype), shape_of(shape))))
 
 
 @array_function
@@ -223,7 +223,7 @@ def zeros_like(x: Any, dtype: Any = None) -> Array:
         ShapeError: SR0358 for an invalid element type.
     """
     like = as_element(x)
-    return made(b.zeros(ArrayType(_element(dtype, like), like.extents)), ())
+    return made(b.zeros(ArrayType(_element(dtype, like), like.extents)))
 
 
 @array_function
@@ -274,4 +274,4 @@ def _element(dtype: Any, like: TracedArray) -> Type:
 
 def _filled(shape: Shape, value: Any, element: Type) -> Array:
     filler = cast_to(as_element(value), element)
-    return made(spread(filler, filler.batch, (*shape, *filler.extents)), filler.batch)
+    return made(spread(filler, (*shape, *filler.extents)))

@@ -68,11 +68,7 @@ def _checkpointed(function: Callable[..., Any], *args: Any) -> Any:
         body=body.graph(constants, outputs),
         span=user_span(),
     )
-    return rebuilt(out, _like(node, leaves))
-
-
-def _like(node: Subgraph, leaves: Sequence[TracedArray]) -> list[TracedArray]:
-    return [made(v, leaf.batch) for v, leaf in zip(node.results, leaves, strict=True)]
+    return rebuilt(out, list(map(made, node.results)))
 
 
 @api_boundary
@@ -159,7 +155,7 @@ class CustomVjp(LikeFunction):
             custom=custom,
             span=user_span(),
         )
-        return rebuilt(out, _like(node, leaves))
+        return rebuilt(out, list(map(made, node.results)))
 
 
 class _Forward:
@@ -251,7 +247,7 @@ def _arrays(tree: Any) -> list[TracedArray]:
 
 
 def conformed(x: Any, like: TracedArray, what: str) -> Value:
-    """`x` in the element type, shape and batch of `like`; vectors become trailing axes if needed.
+    """`x` in the element type and shape of `like`; vectors become trailing axes if needed.
 
     Raises:
         ShapeError: SR0330, SR0334 if it does not fit.
@@ -261,7 +257,7 @@ def conformed(x: Any, like: TracedArray, what: str) -> Value:
     if len(leaf.extents) > len(like.extents) or not repeats_to(leaf.extents, like.extents):
         raise error("SR0334", user_span(), found=known_shape(leaf.extents),
                     wanted=known_shape(like.extents))  # fmt: skip
-    return spread(leaf, like.batch, like.extents)
+    return spread(leaf, like.extents)
 
 
 def _in_parts(argument: Any, bar: Any) -> Any:
@@ -282,11 +278,11 @@ def _zeros(operands: Sequence[TracedArray]) -> list[Value]:
 def _check_captured(name: str, captured: Sequence[TracedArray]) -> None:
     """Raises SR0474 for an array whose derivative the backward function does not give."""
     trace = tracing()
-    for x in captured:
-        is_constant = _is_detached(x.value) or x.value in trace.number_values
+    for x in map(trace.origin_of, captured):
+        is_constant = _is_detached(x.value) or x.value in x.owner.number_values
         if not is_differentiable(x.element) or is_constant:
             continue
-        outside = trace.source_of(x.value)
+        outside = x.owner.source_of(x.value)
         is_followed = isinstance(outside, Array) and outside.trace is not None
         if outside is None or isinstance(outside, TracedArray) or is_followed:
             raise error("SR0474", user_span(), name=name)

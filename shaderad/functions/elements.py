@@ -258,7 +258,7 @@ def selected(array: Array, name: str) -> TracedArray:
     x = traced(array)
     part = _selection(c.variable("x", x.element), name, user_span())
     assert part is not None
-    return made(b.elementwise(part, {"x": x.value}, x.value.shape), x.batch)
+    return made(b.elementwise(part, {"x": x.value}, x.value.shape))
 
 
 def _selection(element: Expr, name: str, span: Span = NO_SPAN) -> Expr | None:
@@ -332,7 +332,7 @@ def as_element(x: Any) -> TracedArray:
     """Like `as_array`, but takes a host vector or matrix as one element."""
     vector = vector_of(x)
     if isinstance(x, HostVector) and vector is not None and tracing().holds_vectors:
-        return made(b.full((), constants_of(x, vector, user_span())), ())
+        return made(b.full((), constants_of(x, vector, user_span())))
     components = as_array(x)
     return components if vector is None else packed(cast_to(components, base_of(vector)), vector)
 
@@ -390,7 +390,7 @@ def start_of(init: Any, element: Type, shape: Shape) -> TracedArray:
     start = conform(init, element, "init")
     surplus = max(len(start.extents) - len(shape), 0)
     if all(extent == 1 for extent in start.extents[:surplus]):
-        start = made(b.reshape(start.value, (*start.batch, *start.extents[surplus:])), start.batch)
+        start = made(b.reshape(start.value, start.extents[surplus:]))
     if not repeats_to(start.extents, shape):
         raise error("SR0349", user_span(), found=known_shape(start.extents),
                     wanted=known_shape(shape))  # fmt: skip

@@ -16,14 +16,13 @@ from shaderad.functions.layout import moved_axis
 from shaderad.functions.reductions import sum_of
 from shaderad.ir import arrays, ops, sizes
 from shaderad.ir.arrays import Value
-from shaderad.ir.sizes import Shape, Size
+from shaderad.ir.sizes import Size
 from shaderad.ir.types import BOOL, FLOAT_KINDS, INT, INTEGER_KINDS, UINT, scalars
 from shaderad.rules import composing as c
 from shaderad.rules.arrays import building as b
 from shaderad.trace.primitives import (
     axis_of,
     broadcast_shapes,
-    common_batch,
     known_shape,
     made,
     repeats_to,
@@ -68,21 +67,8 @@ def gathered(x: TracedArray, index: Sequence[Any], *, is_reported: bool) -> Trac
         raise error("SR0381", user_span(), count=len(index), shape=known_shape(x.extents))
     indices = [_index(item) for item in index]
     shape = broadcast_shapes(*(positions.extents for positions in indices))
-    operands = [x, *indices] if x.batch else indices
-    batch = common_batch(operands)
-    operands_index = [spread(positions, batch, shape) for positions in indices]
-    source = x.value
-    if x.batch:
-        # Each element of a mapped function reads its own part of `x`.
-        source = spread(x, batch, x.extents)
-        operands_index = [
-            *(b.iota((*batch, *shape), k) for k in range(len(batch))),
-            *operands_index,
-        ]
-    node = arrays.Gather(
-        operands=(source, *operands_index), is_reported=is_reported, span=user_span()
-    )
-    return made(node.result, batch)
+    operands = (x.value, *(spread(positions, shape) for positions in indices))
+    return made(arrays.Gather(operands=operands, is_reported=is_reported, span=user_span()).result)
 
 
 @array_function
@@ -117,10 +103,10 @@ def take_along_axis(x: Any, index: Any, axis: int = -1) -> Array:
                     shape=known_shape(source.extents))  # fmt: skip
     source, positions = (moved_axis(y, position, last) for y in (source, positions))
     around = broadcast_shapes(source.extents[:-1], positions.extents[:-1])
-    rows = spread(source, source.batch, (*around, source.extents[-1]))
+    rows = made(spread(source, (*around, source.extents[-1])))
     shape = (*around, positions.extents[-1])
-    leading = [made(b.iota(shape, k), ()) for k in range(last)]
-    rows_read = gathered(made(rows, source.batch), [*leading, positions], is_reported=True)
+    leading = [made(b.iota(shape, k)) for k in range(last)]
+    rows_read = gathered(rows, [*leading, positions], is_reported=True)
     return moved_axis(rows_read, last, position)
 
 
@@ -164,19 +150,12 @@ def scatter_add(base: Any, index: Any, values: Any) -> Array:
     if not (kinds <= FLOAT_KINDS or kinds <= INTEGER_KINDS):
         raise error("SR0326", user_span(), name="scatter_add", element=target.element,
                     takes="numbers, or structs of floats or of integers")  # fmt: skip
-    added, batch = _rows_of(target, row_index, values)
-    start = spread(target, batch, target.extents)
-    whole = (*batch, *row_index.extents)
-    positions = [
-        *(b.iota(whole, k) for k in range(len(batch))),
-        spread(row_index, batch, row_index.extents),
-    ]
-    node = arrays.ScatterAdd(operands=(start, added, *positions), span=user_span())
-    return made(node.result, batch)
+    operands = (target.value, _rows_of(target, row_index, values), row_index.value)
+    return made(arrays.ScatterAdd(operands=operands, span=user_span()).result)
 
 
-def _rows_of(target: TracedArray, positions: TracedArray, values: Any) -> tuple[Value, Shape]:
-    """The values as one row of `target` per position, and the batch of all three.
+def _rows_of(target: TracedArray, positions: TracedArray, values: Any) -> Value:
+    """The values as one row of `target` per position.
 
     Raises:
         ShapeError: SR0341 if `target` has no axis or the values do not fit.
@@ -188,8 +167,7 @@ def _rows_of(target: TracedArray, positions: TracedArray, values: Any) -> tuple[
     if not repeats_to(rows.extents, wanted):
         raise error("SR0341", user_span(), found=known_shape(rows.extents),
                     wanted=known_shape(wanted))  # fmt: skip
-    batch = common_batch([target, positions, rows])
-    return spread(rows, batch, wanted), batch
+    return spread(rows, wanted)
 
 
 @array_function
@@ -206,7 +184,6 @@ def scatter(base: Any, index: Any, values: Any) -> Array:
         values: The new elements, of a shape that broadcasts to ``index.shape + base.shape[1:]``.
 
     Raises:
-        LanguageError: SR0343 inside of `map`.
         ShapeError: SR0330 for values of another type, SR0340 for an index that holds no ints,
             SR0341 where the values do not fit.
 
@@ -214,10 +191,8 @@ def scatter(base: Any, index: Any, values: Any) -> Array:
     to `base` where none was. Overwritten values get 0.
     """
     target, positions = as_array(base), _index(index)
-    written, batch = _rows_of(target, positions, values)
-    _refuse_batch(batch, "scatter")
     count, rest = sizes.product(positions.extents), target.extents[1:]
-    rows = b.reshape(written, (count, *rest))
+    rows = b.reshape(_rows_of(target, positions, values), (count, *rest))
     return written_by(target, b.reshape(positions.value, (count,)), rows)
 
 
@@ -228,7 +203,7 @@ def written_by(target: TracedArray, index: Value, rows: Value) -> TracedArray:
     written = arrays.Gather(operands=(rows, last), is_reported=False).result
     is_written = b.applied(ops.GE, last, b.full(last.shape, c.whole(0)))
     holds = b.broadcast(is_written, target.extents, [0])
-    return made(b.where(holds, written, target.value), ())
+    return made(b.where(holds, written, target.value))
 
 
 def last_writer(index: Value, count: Size) -> Value:
@@ -249,28 +224,20 @@ def compact(x: Any, mask: Any) -> tuple[Array, Array]:
         An array of the shape of `x` that starts with the chosen rows in their order, and an int.
 
     Raises:
-        LanguageError: SR0343 inside of `map`.
         ShapeError: SR0342 for another mask.
 
     Differentiable in `x`: a cotangent goes back to where its row came from.
     """
     source, holds = traced(x, "x"), traced(mask, "mask")
-    _refuse_batch(common_batch([source, holds]), "compact")
     fits = source.extents and len(holds.extents) == 1 and holds.element == BOOL
     if not fits or not tracing().are_equal(source.value.shape[0], holds.value.shape[0]):
         raise error("SR0342", user_span(), found=holds.element, shape=known_shape(holds.extents),
                     wanted=known_shape(source.extents[:1]))  # fmt: skip
     count = source.value.shape[0]
-    holds = made(b.reshape(holds.value, (count,)), ())
+    holds = made(b.reshape(holds.value, (count,)))
     ones = cast_to(holds, INT).value
     before = b.shift_right(b.scan(ops.ADD, ones), c.whole(0))
     nowhere = b.full((count,), c.whole(-1))
     row_index = last_writer(b.where(holds.value, before, nowhere), count)
     rows = arrays.Gather(operands=(source.value, row_index), is_reported=False).result
-    return made(rows, ()), sum_of(holds)
-
-
-def _refuse_batch(batch: Shape, name: str) -> None:
-    """Raises SR0343 inside of a mapped function."""
-    if batch:
-        raise error("SR0343", user_span(), name=name, instead="")
+    return made(rows), sum_of(holds)

@@ -42,7 +42,7 @@ def traced_call(call: CallArguments) -> Any:
     """The written arrays, in the form that a call outside of a trace returns.
 
     Raises:
-        LanguageError: SR0343 inside of `sad.map`, SR0266 for a kernel that only prints,
+        LanguageError: SR0266 for a kernel that only prints,
             SR0267 for one that reads textures.
         ShapeError: SR0330, SR0368 to SR0377, where an argument does not fit its parameter.
     """
@@ -52,9 +52,6 @@ def traced_call(call: CallArguments) -> Any:
     if facts.resources:
         raise error("SR0267", user_span(), kernel=kernel.name)
     bounds, checks = checked_options(function, call.options)
-    if tracing().batch:
-        raise error("SR0343", user_span(), name=kernel.name,
-                    instead=", or make what a thread computes a `@sad.function`")  # fmt: skip
     operands = _operands(facts, call.given)
     asked = asked_shapes(kernel, call.options.get("shapes"), shape_of)
     dim = _dim(kernel, facts, call.options.get("dim"), operands, asked)
@@ -69,7 +66,7 @@ def traced_call(call: CallArguments) -> Any:
         span=user_span(),
     )
     values = as_nodes(node, tracing())
-    results = tuple(made(v, ()) for v in (node.results if values is None else values))
+    results = tuple(made(v) for v in (node.results if values is None else values))
     if not results:
         _refuse_print_alone(kernel)
         return None

@@ -21,7 +21,6 @@ from shaderad.ir.types import Vector
 from shaderad.rules.arrays import building as b
 from shaderad.trace.primitives import (
     axis_of,
-    common_batch,
     known_shape,
     made,
     only_axis,
@@ -79,19 +78,18 @@ def reshape(x: Any, shape: Any) -> Array:
             )
         raise error("SR0324", user_span(), found=known_shape(operand.extents),
                     wanted=known_shape(wanted), help=help_)  # fmt: skip
-    return made(b.reshape(operand.value, (*operand.batch, *wanted)), operand.batch)
+    return made(b.reshape(operand.value, wanted))
 
 
 def transpose(x: Any, axes: Sequence[int] | None = None) -> TracedArray:
     """The axes in another order; without `axes`, in reverse."""
     operand = traced(x, "x")
-    rank, skipped = len(operand.extents), len(operand.batch)
+    rank = len(operand.extents)
     listed = axes if isinstance(axes, Sequence) else items_of(axes)
     order = [axis_of(k, rank) for k in (reversed(range(rank)) if axes is None else listed)]
     if sorted(order) != list(range(rank)):
         raise error("SR0323", user_span(), axis=axes, rank=rank)
-    value = b.transpose(operand.value, [*range(skipped), *(skipped + k for k in order)])
-    return made(value, operand.batch)
+    return made(b.transpose(operand.value, order))
 
 
 def moved_axis(x: TracedArray, source: int, target: int) -> TracedArray:
@@ -118,7 +116,7 @@ def broadcast_to(x: Any, shape: Any) -> Array:
     if not repeats_to(operand.extents, wanted):
         raise error("SR0379", user_span(), left=known_shape(operand.extents),
                     right=known_shape(wanted))  # fmt: skip
-    return made(spread(operand, operand.batch, wanted), operand.batch)
+    return made(spread(operand, wanted))
 
 
 @array_function
@@ -143,9 +141,8 @@ def _joined(arrays: Sequence[TracedArray], axis: int) -> TracedArray:
     position = axis_of(axis, len(arrays[0].extents))
     for array in arrays[1:]:
         _check_alike(arrays[0], array, position)
-    batch = common_batch(arrays)
-    values = [spread(array, batch, _along(arrays[0], array, position)) for array in arrays]
-    return made(b.concatenate(values, len(batch) + position), batch)
+    values = [spread(array, _along(arrays[0], array, position)) for array in arrays]
+    return made(b.concatenate(values, position))
 
 
 def _along(first: TracedArray, x: TracedArray, axis: int) -> Shape:
@@ -177,7 +174,7 @@ def stack(arrays: Sequence[Any], axis: int = 0) -> Array:
 def with_axis(x: TracedArray, position: int) -> TracedArray:
     """`x` with a new axis of 1."""
     shape = (*x.extents[:position], 1, *x.extents[position:])
-    return made(b.reshape(x.value, (*x.batch, *shape)), x.batch)
+    return made(b.reshape(x.value, shape))
 
 
 def _alike(parts: Sequence[Any], name: str) -> list[TracedArray]:
@@ -215,7 +212,7 @@ def reverse(x: Any, axis: int = -1) -> Array:
     """
     operand = traced(x, "x")
     position = axis_of(axis, len(operand.extents))
-    return made(reversed_value(operand.value, len(operand.batch) + position), operand.batch)
+    return made(reversed_value(operand.value, position))
 
 
 def reversed_value(value: Value, axis: int) -> Value:
@@ -241,12 +238,12 @@ def roll(x: Any, shift: Any, axis: int | None = None) -> Array:
     Differentiable: the cotangent is rolled back.
     """
     operand = traced(x, "x")
-    position = len(operand.batch) + only_axis(axis, operand, "roll")
+    position = only_axis(axis, operand, "roll")
     count = operand.value.shape[position]
     if not tracing().is_positive(count):
         return operand
     start = _modulo(sizes.subtract(0, whole_number(shift, "shift")), count)
-    return made(b.roll(operand.value, position, start), operand.batch)
+    return made(b.roll(operand.value, position, start))
 
 
 @api_boundary
@@ -299,7 +296,7 @@ def _triangle(x: Any, k: Any, comparison: ops.Op) -> TracedArray:
     axis_of(-2, len(operand.extents))
     value = operand.value
     holds = diagonal_test(comparison, value.shape, k)
-    return made(b.where(holds, value, b.zeros(value.type)), operand.batch)
+    return made(b.where(holds, value, b.zeros(value.type)))
 
 
 def diagonal_test(comparison: ops.Op, shape: Shape, k: Any) -> Value:

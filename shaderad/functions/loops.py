@@ -198,7 +198,7 @@ def _repeated(
         body = TracedBody()
         k = body.argument(_K)
         carry_inputs = body.arguments_like(carries.arrays)
-        parts = [body.argument(_row_type(x), x) for x in rows]
+        parts = [body.argument(ArrayType(x.element, x.extents[1:]), x) for x in rows]
         new_carry, ys = body.call(step, k, rebuilt(init, carry_inputs), rebuilt(xs, parts))
         return body, carry_inputs, ys, carries.conformed(body, new_carry)
 
@@ -217,7 +217,7 @@ def _repeated(
         operands=(
             *carries.values,
             *outer_values(constants),
-            *(_counted(x, count) for x in rows),
+            *(b.reshape(x.value, (count, *x.extents[1:])) for x in rows),
         ),
         body=type(graph)((*graph.inputs[:first], *behind, *own), graph.outputs),
         count=count,
@@ -227,33 +227,13 @@ def _repeated(
         span=user_span(),
     )
     results = iter(node.results)
-    last = [made(next(results), x.batch) for x in carries.arrays]
-    stacked = [_stacked(next(results), x) for x in kept]
-    remaining = iter(stacked)
+    last = [made(next(results)) for _ in carries.arrays]
+    remaining = map(made, results)
 
     def shown(leaf: Any) -> TracedArray | None:
         return None if leaf is None else next(remaining)
 
     return rebuilt(init, last), trees.mapped(shown, ys)
-
-
-def _row_type(x: TracedArray) -> ArrayType:
-    """The type of the part of `x` that one iteration reads, batch included."""
-    return ArrayType(x.element, (*x.batch, *x.extents[1:]))
-
-
-def _counted(x: TracedArray, count: Size) -> Value:
-    """`x` with the axis of iterations moved before the batch."""
-    skipped = len(x.batch)
-    order = [skipped, *range(skipped), *range(skipped + 1, len(x.value.shape))]
-    return b.reshape(b.transpose(x.value, order), (count, *x.batch, *x.extents[1:]))
-
-
-def _stacked(value: Value, y: TracedArray) -> TracedArray:
-    """The ys of all iterations, with the batch moved back to the front."""
-    skipped = len(y.batch)
-    order = [*range(1, skipped + 1), 0, *range(skipped + 1, len(value.shape))]
-    return made(b.transpose(value, order), y.batch)
 
 
 class _Carries:
@@ -308,7 +288,7 @@ class _Carries:
         return [body.trace.run(self._conformed, x, leaf) for x, leaf in pairs]
 
     def _widened(self, position: int, new: TracedArray) -> bool:
-        """Widens an initial carry to the float, vector or batch of `new`; true if it changes."""
+        """Widens an initial carry to the float or vector of `new`; true if it changes."""
         first = self.arrays[position]
         is_changed = False
         if self._is_number[position] and first.element == INT and is_float(new.element):
@@ -318,9 +298,6 @@ class _Carries:
         if base_of(new.element) == first.element != new.element:
             first = packed(first, new.element)
             is_changed = first is not self.arrays[position]
-        if len(new.batch) > len(first.batch):
-            first = made(spread(first, new.batch, first.extents), new.batch)
-            is_changed = True
         self.arrays[position] = first
         return is_changed
 
@@ -330,7 +307,7 @@ class _Carries:
         if len(leaf.extents) != rank or not repeats_to(leaf.extents, first.extents):
             raise error("SR0334", user_span(), found=known_shape(leaf.extents),
                         wanted=known_shape(first.extents))  # fmt: skip
-        return spread(leaf, first.batch, first.extents)
+        return spread(leaf, first.extents)
 
 
 @array_function
@@ -386,5 +363,5 @@ def while_loop(
         limit=most,
         span=user_span(),
     )
-    last = [made(v, x.batch) for v, x in zip(node.results, carries.arrays, strict=False)]
+    last = [made(v) for v, _ in zip(node.results, carries.arrays, strict=False)]
     return rebuilt(init, last)

@@ -9,24 +9,25 @@ from typing import Any
 from shaderad.arrays import trees
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import Span, error
-from shaderad.diagnostics.call_errors import fitting_call
 from shaderad.frontend import conversions
 from shaderad.functions.array_function import array_function
+from shaderad.functions.bodies import TracedBody, outer_values, rebuilt
 from shaderad.functions.elements import as_array, conform
 from shaderad.functions.operators import value_function
 from shaderad.ir import nodes
+from shaderad.ir.arrays import ArrayType, Graph
 from shaderad.ir.nodes import Expr
+from shaderad.ir.sizes import Size
 from shaderad.ir.types import Matrix, Tuple, Vector, Void
 from shaderad.language.host import UserFunction
-from shaderad.language.values import Value as Operand
+from shaderad.language.values import Value as Argument
 from shaderad.rules import composing as c
-from shaderad.trace.primitives import (
-    broadcast_shapes,
-    elementwise,
-    made,
-    spread,
-)
-from shaderad.trace.traced import TracedArray, tracing
+from shaderad.rules.arrays import building as b
+from shaderad.rules.arrays.subgraphs import instantiate
+from shaderad.rules.batching import batched
+from shaderad.rules.batching.operands import Batch, Operand
+from shaderad.trace.primitives import broadcast_shapes, elementwise, made
+from shaderad.trace.traced import TracedArray
 
 __all__ = ["map"]
 
@@ -38,8 +39,9 @@ def map(function: Callable[..., Any], *arrays: Any) -> Any:  # noqa: A001 - the 
     ``result[i] = function(x[i], y[i], ...)`` for arrays x, y, ... that broadcast to one shape.
 
     Args:
-        function: A ``@sad.function``, or any Python function. It is called once, on arrays that
-            show one element, and may use everything that it captures.
+        function: A ``@sad.function``, or any Python function of arrays without axes. It is called
+            once, on traced arrays, and may call and capture what a function under `vmap` may:
+            kernels, loops, derivatives. Work that needs no element runs once.
         arrays: One for each parameter.
 
     Returns:
@@ -47,8 +49,8 @@ def map(function: Callable[..., Any], *arrays: Any) -> Any:  # noqa: A001 - the 
 
     Raises:
         LanguageError: SR0231 for another number of parameters, SR0331 for a parameter that is no
-            value, SR0332 for a function without a result, SR0343 for operations that a mapped
-            function cannot contain.
+            value, SR0332 for a function without a result, SR0399 for kernels that read elements
+            through pointers or were loaded from a build.
         ShapeError: SR0379, where the shapes do not broadcast.
 
     Differentiable in the arrays and in what a Python function captures.
@@ -69,12 +71,12 @@ def _called(function: UserFunction, operands: tuple[Any, ...]) -> Any:
     if isinstance(read.result, Void):
         raise error("SR0332", user_span(), name=function.shown_name, found="nothing")
 
-    def call(span: Span, values: Sequence[Operand]) -> nodes.Call:
+    def call(span: Span, values: Sequence[Argument]) -> nodes.Call:
         args = [conversions.coerce(value, p.type, span)
                 for value, p in zip(values, read.parameters, strict=True)]  # fmt: skip
         return nodes.Call(type=read.result, function=read, args=tuple(args), span=span)
 
-    def field_of(part: str, span: Span, values: Sequence[Operand]) -> Expr:
+    def field_of(part: str, span: Span, values: Sequence[Argument]) -> Expr:
         return c.field(call(span, values), part)
 
     arrays_ = [_operand(x, p) for x, p in zip(operands, read.parameters, strict=True)]
@@ -96,23 +98,36 @@ def _operand(x: Any, parameter: nodes.Parameter) -> TracedArray:
 
 
 def _traced_through(function: Any, operands: tuple[Any, ...]) -> Any:
-    """Calls the function once, on arrays of one element each whose axes are all in the batch."""
-    arrays_ = [as_array(x) for x in operands]
-    trace = tracing()
-    outer = trace.batch
-    shape = broadcast_shapes(*(x.extents for x in arrays_))
-    batch = (*outer, *shape)
-    elements = [made(spread(x, outer, shape), batch) for x in arrays_]
-    trace.batch = batch
-    try:
-        result = fitting_call(function, *elements)
-    finally:
-        trace.batch = outer
+    """Traces the function for one element, and adds the graph of all elements to the trace."""
+    mapped_arrays = [as_array(x) for x in operands]
+    shape = broadcast_shapes(*(x.extents for x in mapped_arrays))
+    body = TracedBody()
+    elements = [body.argument(ArrayType(x.element, ()), x) for x in mapped_arrays]
+    out = body.call(function, *elements)
+    if any(leaf is None for leaf in trees.leaves(out)):
+        raise error("SR0332", user_span(), name="the mapped function", found="`None`")
+    leaves = trees.leaves(body.lifted(out))
+    constants = body.constants
+    graph = body.graph(constants, [leaf.value for leaf in leaves])
+    axes = [*(_axes(x, len(shape)) for x in mapped_arrays), *([] for _ in constants)]
+    for axis in reversed(range(len(shape))):
+        graph = _repeated(graph, [axis in own for own in axes], shape[axis])
+    rows = (
+        b.reshape(x.value, tuple(shape[axis] for axis in own))
+        for x, own in zip(mapped_arrays, axes, strict=False)
+    )
+    results = instantiate(graph, (*rows, *outer_values(constants)))
+    return rebuilt(out, [made(value) for value in results])
 
-    def collected(leaf: Any) -> TracedArray:
-        if leaf is None:
-            raise error("SR0332", user_span(), name="the mapped function", found="`None`")
-        array = as_array(leaf)
-        return made(spread(array, batch, array.extents), outer)
 
-    return trees.mapped(collected, result)
+def _axes(x: TracedArray, rank: int) -> list[int]:
+    """The axes of a shape of `rank` axes along which `x`, which broadcasts to it, differs."""
+    first = rank - len(x.extents)
+    return [first + k for k, extent in enumerate(x.extents) if extent != 1]
+
+
+def _repeated(graph: Graph, is_mapped: Sequence[bool], extent: Size) -> Graph:
+    """The graph of a batch of `extent`, whose outputs all have its axis."""
+    whole, are_mapped = batched(graph, is_mapped, extent)
+    pairs = zip(whole.outputs, are_mapped, strict=True)
+    return Graph(whole.inputs, tuple(Batch(extent).spread(Operand(*pair)) for pair in pairs))

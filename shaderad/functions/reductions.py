@@ -238,7 +238,7 @@ def _arg_extreme(kind: Literal["min", "max"], x: Any, axis: int | None) -> Trace
     if not tracing().is_positive(rows.shape[-1]):
         raise error("SR0327", user_span(), what=f"arg{kind}", shape=known_shape(operand.extents))
     node = arrays.ArgExtreme(operands=(rows,), kind=kind, span=user_span())
-    return made(node.result, operand.batch)
+    return made(node.result)
 
 
 def count_over(x: TracedArray, axis: Axes, name: str) -> Size:
@@ -270,9 +270,9 @@ def _reduced(op: Reducer, x: TracedArray, init: Any, axis: Axes) -> TracedArray:
     if needs_one and not tracing().is_positive(rows.shape[-1]):
         raise error("SR0327", user_span(), what="reduction", shape=known_shape(x.extents))
     if init is None:
-        return made(b.reduce(op, rows, None), x.batch)
-    first = spread(start_of(init, x.element, shape), x.batch, shape)
-    return made(b.reduce(op, rows, first), x.batch)
+        return made(b.reduce(op, rows, None))
+    first = spread(start_of(init, x.element, shape), shape)
+    return made(b.reduce(op, rows, first))
 
 
 def axes_of(axis: Axes, rank: int) -> list[int]:
@@ -286,13 +286,11 @@ def axes_of(axis: Axes, rank: int) -> list[int]:
 
 
 def _as_rows(x: TracedArray, axes: Sequence[int]) -> tuple[Value, Shape]:
-    """`x` with `axes` merged into one last axis, and its other extents without the batch."""
-    skipped = len(x.batch)
+    """`x` with `axes` merged into one last axis, and its other extents."""
     kept = [k for k in range(len(x.extents)) if k not in axes]
-    order = [*range(skipped), *(skipped + k for k in (*kept, *axes))]
     shape = tuple(x.extents[k] for k in kept)
     extent = sizes.product(tuple(x.extents[k] for k in axes))
-    rows = b.reshape(b.transpose(x.value, order), (*x.batch, *shape, extent))
+    rows = b.reshape(b.transpose(x.value, [*kept, *axes]), (*shape, extent))
     return rows, shape
 
 
@@ -302,7 +300,7 @@ def _with_kept(x: TracedArray, reduced: TracedArray, axis: Axes, keepdims: bool)
         return reduced
     axes = axes_of(axis, len(x.extents))
     shape = tuple(1 if k in axes else extent for k, extent in enumerate(x.extents))
-    return made(b.reshape(reduced.value, (*x.batch, *shape)), x.batch)
+    return made(b.reshape(reduced.value, shape))
 
 
 def sum_of(x: Any, axis: Axes = None, keepdims: bool = False) -> TracedArray:

@@ -21,7 +21,6 @@ from shaderad.rules import composing as c
 from shaderad.rules.arrays import building as b
 from shaderad.trace.primitives import (
     axis_of,
-    common_batch,
     known_shape,
     made,
     only_axis,
@@ -86,18 +85,15 @@ def scan(
         if isinstance(reducer, nodes.Function):
             raise error("SR0327", user_span(), what="exclusive scan",
                         shape=known_shape(operand.extents))  # fmt: skip
-        start = made(b.full((), c.neutral(reducer, rows.element)), ())
-    batch = common_batch([rows] if start is None else [rows, start])
-    value = spread(rows, batch, rows.extents)
-    if reverse:
-        value = b.reverse(value)
+        start = made(b.full((), c.neutral(reducer, rows.element)))
+    value = b.reverse(rows.value) if reverse else rows.value
     if start is None:
         prefixes = b.scan(reducer, value)
     else:
-        prefixes = _from_start(reducer, value, spread(start, batch, rows.extents[:-1]), exclusive)
+        prefixes = _from_start(reducer, value, spread(start, rows.extents[:-1]), exclusive)
     if reverse:
         prefixes = b.reverse(prefixes)
-    return moved_axis(made(prefixes, batch), last, position)
+    return moved_axis(made(prefixes), last, position)
 
 
 associative_scan = scan
@@ -184,7 +180,7 @@ def diff(x: Any, n: int = 1, axis: int = -1) -> Array:
     outside.
     """
     differences = traced(x, "x")
-    position = len(differences.batch) + axis_of(axis, len(differences.extents))
+    position = axis_of(axis, len(differences.extents))
     times = size_of(n, "n")
     if not isinstance(times, int):
         TracedSize(times).refuse("`n` of `diff`")
@@ -192,8 +188,7 @@ def diff(x: Any, n: int = 1, axis: int = -1) -> Array:
     while times > 0 and tracing().is_positive(differences.value.shape[position]):
         rest = sizes.subtract(differences.value.shape[position], 1)
         after, before = (
-            made(b.piece(differences.value, position, start, rest), differences.batch)
-            for start in (1, 0)
+            made(b.piece(differences.value, position, start, rest)) for start in (1, 0)
         )
         differences = binary(name, after, before)
         times -= 1

@@ -19,7 +19,6 @@ from shaderad.ir.types import INT, Scalar, is_bool
 from shaderad.rules.arrays import building as b
 from shaderad.rules.arrays.scan_operators import fold_by_bin
 from shaderad.trace.primitives import (
-    common_batch,
     known_shape,
     made,
     only_axis,
@@ -47,7 +46,7 @@ def argsort(keys: Any, axis: int | None = None) -> Array:
             several axes and no `axis`.
     """
     operand, position = _keys("argsort", keys, axis)
-    order = made(_order(operand.value), operand.batch)
+    order = made(_order(operand.value))
     return moved_axis(order, len(operand.extents) - 1, position)
 
 
@@ -68,7 +67,7 @@ def sort(keys: Any, axis: int | None = None) -> Array:
     Source: Green, McColl, Bader, *GPU Merge Path*, ICS 2012.
     """
     operand, position = _keys("sort", keys, axis)
-    ordered = made(_taken(operand.value, _order(operand.value)), operand.batch)
+    ordered = made(_taken(operand.value, _order(operand.value)))
     return moved_axis(ordered, len(operand.extents) - 1, position)
 
 
@@ -112,7 +111,7 @@ def segment_reduce(op: Operator, init: Any, size: Any, index: Any, values: Any) 
         ``size`` elements, or rows; an empty segment holds `init`.
 
     Raises:
-        LanguageError: SR0325 for an invalid operator, SR0343 inside of `map`.
+        LanguageError: SR0325 for an invalid operator.
         ShapeError: SR0326 for elements of another type, SR0330 and SR0349 for `init`, SR0340 for an
             index that holds no ints, SR0341 where index and values do not fit, SR0370 and SR0371
             for the size.
@@ -122,8 +121,6 @@ def segment_reduce(op: Operator, init: Any, size: Any, index: Any, values: Any) 
     numbers, count = as_array(index), size_of(size, "size")
     elements = as_array(values)
     start = conform(init, elements.element, "init")
-    if common_batch([numbers, elements, start]):
-        raise error("SR0343", user_span(), name="segment_reduce", instead="")
     if numbers.element != INT:
         raise error("SR0340", user_span(), found=numbers.element)
     rank = len(numbers.extents)
@@ -136,12 +133,12 @@ def segment_reduce(op: Operator, init: Any, size: Any, index: Any, values: Any) 
     total, rest = sizes.product(numbers.extents), elements.extents[rank:]
     rows = b.reshape(elements.value, (total, *rest))
     row_segments = b.reshape(numbers.value, (total,))
-    first = spread(start_of(start, elements.element, (count, *rest)), (), (count, *rest))
+    first = spread(start_of(start, elements.element, (count, *rest)), (count, *rest))
     reducer = reducer_of(op, elements.element)
     if reducer == ops.ADD:
         node = arrays.ScatterAdd(operands=(first, rows, row_segments), span=user_span())
-        return made(node.result, ())
-    return made(fold_by_bin(reducer, first, rows, row_segments, user_span()), ())
+        return made(node.result)
+    return made(fold_by_bin(reducer, first, rows, row_segments, user_span()))
 
 
 @api_boundary

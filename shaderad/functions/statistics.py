@@ -144,8 +144,8 @@ def _first(x: TracedArray, axis: Axes) -> TracedArray:
     """The first element along axes, which stay as axes of 1."""
     value = x.value
     for k in axes_of(axis, len(x.extents)):
-        value = b.piece(value, len(x.batch) + k, 0, 1)
-    return made(value, x.batch)
+        value = b.piece(value, k, 0, 1)
+    return made(value)
 
 
 def _after(count: Size, ddof: Any, name: str, x: TracedArray) -> Size:

@@ -115,18 +115,16 @@ def expanded(key: Any, extents: Shape) -> list[Any]:
 def _basic(x: TracedArray, keys: Sequence[Any]) -> TracedArray:
     """`x` indexed by positions, slices and new axes."""
     parts = axis_parts(keys, x.extents)
-    skipped = len(x.batch)
-    whole = (*x.batch, *(part.count for part in parts))
     value = x.value
     if any((part.start, part.step, part.count) != (0, 1, e)
            for part, e in zip(parts, x.extents, strict=True)):  # fmt: skip
         value = arrays.Slice(
             operands=(value,),
-            starts=(*(0,) * skipped, *(part.start for part in parts)),
-            steps=(*(1,) * skipped, *(part.step for part in parts)),
-            shape=whole,
+            starts=tuple(part.start for part in parts),
+            steps=tuple(part.step for part in parts),
+            shape=tuple(part.count for part in parts),
         ).result
-    return made(b.reshape(value, (*x.batch, *shape_of_parts(keys, parts))), x.batch)
+    return made(b.reshape(value, shape_of_parts(keys, parts)))
 
 
 def axis_parts(keys: Sequence[Any], extents: Shape) -> list[AxisPart]:

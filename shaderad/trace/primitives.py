@@ -1,7 +1,6 @@
 """Traced arrays of any broadcastable shapes -> nodes of array graphs.
 
-Invariant: results follow NumPy's broadcasting, separately for each element of a mapped function.
-Batch axes come first and are never mixed with the axes that users see.
+Invariant: results follow NumPy's broadcasting.
 """
 
 from __future__ import annotations
@@ -83,18 +82,18 @@ def number_array(number: Number, t: Scalar) -> TracedArray:
     operand, span = noted_number(number), user_span()
     constant = conversions.coerce(PythonNumber(number), t, span)
     if isinstance(operand, OpenNumber):
-        return made(_number_input(operand, t), ())
-    return made(b.full((), constant), ())
+        return made(_number_input(operand, t))
+    return made(b.full((), constant))
 
 
 def size_array(size: Size) -> TracedArray:
     """A size as a 0-d int array."""
-    return made(arrays.SizeOf(operands=(), size=size).result, ())
+    return made(arrays.SizeOf(operands=(), size=size).result)
 
 
-def made(value: Value, batch: Shape) -> TracedArray:
-    """An array of the current trace that holds `value`, with these batch axes."""
-    return TracedArray(tracing(), value, batch)
+def made(value: Value) -> TracedArray:
+    """An array of the current trace that holds `value`."""
+    return TracedArray(tracing(), value)
 
 
 # -- shapes -----------------------------------------------------------------------------------
@@ -138,19 +137,12 @@ def known_shape(shape: Shape) -> str:
     return f"{shown_shape(shape)} = {numbers}" if trace.has_named_sizes else numbers
 
 
-def common_batch(operands: Sequence[TracedArray]) -> Shape:
-    """The batch of an operation: the longest one, of which all others are prefixes."""
-    return max((x.batch for x in operands), key=len, default=())
-
-
-def spread(x: TracedArray, batch: Shape, shape: Shape) -> Value:
-    """`x` broadcast to a batch and a shape."""
-    whole = (*batch, *shape)
-    rank = len(x.extents)
-    axes = [*range(len(x.batch)), *range(len(whole) - rank, len(whole))]
+def spread(x: TracedArray, shape: Shape) -> Value:
+    """`x` broadcast to a shape."""
+    axes = range(len(shape) - len(x.extents), len(shape))
     # Sizes that are equal only in this call must become the same symbol: rules compare them.
-    own = tuple(1 if p == 1 else whole[k] for p, k in zip(x.value.shape, axes, strict=True))
-    return b.broadcast(b.reshape(x.value, own), whole, axes)
+    own = tuple(1 if p == 1 else shape[k] for p, k in zip(x.extents, axes, strict=True))
+    return b.broadcast(b.reshape(x.value, own), shape, axes)
 
 
 def axis_of(axis: Any, rank: int) -> int:
@@ -203,10 +195,9 @@ def elementwise(
     arguments = [_operand(x, name, span) for name, x in operand_by_name.items()]
     expr = conversions.expr(make(span, arguments), span)
     array_by_name |= _open_numbers(expr, operand_by_name)
-    batch = common_batch([*array_by_name.values()])
     shape = broadcast_shapes(*(x.extents for x in array_by_name.values()))
-    value_by_name = {name: spread(x, batch, shape) for name, x in array_by_name.items()}
-    return made(b.elementwise(expr, value_by_name, (*batch, *shape)), batch)
+    value_by_name = {name: spread(x, shape) for name, x in array_by_name.items()}
+    return made(b.elementwise(expr, value_by_name, shape))
 
 
 def _noted(operand: Any) -> Any:
@@ -226,7 +217,7 @@ def _open_numbers(expr: nodes.Expr, operand_by_name: Mapping[str, Any]) -> dict[
     for name, x in operand_by_name.items():
         t = type_by_name.get(name)
         if isinstance(x, OpenNumber) and isinstance(t, Scalar):
-            array_by_name[name] = made(_number_input(x, t), ())
+            array_by_name[name] = made(_number_input(x, t))
     return array_by_name
 
 

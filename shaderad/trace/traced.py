@@ -57,8 +57,6 @@ class GraphTrace:
         """True if users named the symbolic sizes; messages show only numbers for others."""
         self.holds_vectors = parent is not None and parent.holds_vectors
         """True if host vectors are constants of the graph rather than inputs."""
-        self.batch: Shape = () if parent is None else parent.batch
-        """The batch axes of the mapped Python function that is being called."""
         self.inputs: list[Value] = []
         self.given: list[Any] = []
         """The source of each input: an array, data, or a value of the parent."""
@@ -86,9 +84,9 @@ class GraphTrace:
         self.given.append(source)
         return value
 
-    def argument(self, t: ArrayType, source: Any, batch: Shape = ()) -> TracedArray:
+    def argument(self, t: ArrayType, source: Any) -> TracedArray:
         """A new input as the function sees it."""
-        return TracedArray(self, self.input(t, source), batch)
+        return TracedArray(self, self.input(t, source))
 
     def value_of(self, x: Array) -> Value:
         """The value that represents `x` in this trace.
@@ -120,13 +118,18 @@ class GraphTrace:
         """The source of an input; `None` for a computed value."""
         return next((x for v, x in zip(self.inputs, self.given, strict=True) if v is value), None)
 
+    def origin_of(self, x: TracedArray) -> TracedArray:
+        """`x` in the outermost trace that holds it: bodies capture values of the traces around."""
+        source = x.owner.source_of(x.value)
+        is_captured = x.value in x.owner._captured.values()
+        return self.origin_of(source) if is_captured and isinstance(source, TracedArray) else x
+
     def lifted(self, x: Any, name: str = OPERAND) -> TracedArray:
         """An array or array-like as an array of this trace."""
         if isinstance(x, TracedArray) and x.owner is self:
             return x
         if isinstance(x, Array):
-            batch = x.batch if isinstance(x, TracedArray) else ()
-            return TracedArray(self, self.value_of(x), batch).noted_as(x.given_vector)
+            return TracedArray(self, self.value_of(x)).noted_as(x.given_vector)
         data = buffers.as_numpy(x, name)
         element = buffers.inferred_type(data)
         if isinstance(x, HostVector) and self.holds_vectors:
@@ -209,26 +212,23 @@ class TracedArray(Array):
 
     Attributes:
         owner: The trace that it belongs to.
-        value: The graph value, batch axes included.
-        batch: Extents of the leading axes over which a mapped Python function is repeated. The
-            function does not see them.
+        value: The graph value.
     """
 
-    __slots__ = ("batch", "owner", "value")
+    __slots__ = ("owner", "value")
 
-    def __init__(self, owner: GraphTrace, value: Value, batch: Shape = ()) -> None:
+    def __init__(self, owner: GraphTrace, value: Value) -> None:
         # A graph runs on whatever device its arguments are on.
         nowhere = cast("Device", None)
-        shape = cast("tuple[int, ...]", tuple(map(shown, value.shape[len(batch) :])))
+        shape = cast("tuple[int, ...]", tuple(map(shown, value.shape)))
         super().__init__(nowhere, value.element, shape, None)
         self.owner = owner
         self.value = value
-        self.batch = batch
 
     @property
     def extents(self) -> Shape:
         """The shape as the graph knows it."""
-        return self.value.shape[len(self.batch) :]
+        return self.value.shape
 
     def __repr__(self) -> str:
         return f"Array({self.element}, shape={self.shape}, traced)"

@@ -191,7 +191,6 @@ REFUSED: list[tuple[Callable[..., Any], str]] = [
     (lambda x: sad.scatter_add(x[0], [0], x), "SR0341"),
     (lambda x: sad.compact(x, x), "SR0342"),
     (lambda x: sad.compact(x, x[:2] > 0.0), "SR0342"),
-    (lambda x: sad.map(lambda a: sad.compact(a * x, x > 0.0), x), "SR0343"),
     (lambda x: sad.matmul(x, x[:3]), "SR0344"),
     (lambda x: sad.matmul(x[0], x), "SR0344"),
     (lambda x: sad.sort(x > 0.0), "SR0326"),

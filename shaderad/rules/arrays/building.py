@@ -1,6 +1,7 @@
 """Constructors of array nodes, in which derivative rules are written.
 
-An identity makes no node: a reshape to the same shape returns the value itself.
+An identity makes no node: a reshape to the same shape returns the value itself. A transposition
+that moves only axes of 1 is a reshape.
 """
 
 from __future__ import annotations
@@ -139,8 +140,9 @@ def reshape(x: Value, shape: Shape) -> Value:
 
 
 def transpose(x: Value, permutation: Sequence[int]) -> Value:
-    if list(permutation) == list(range(len(permutation))):
-        return x
+    in_order = [k for k in permutation if x.shape[k] != 1]
+    if in_order == sorted(in_order):
+        return reshape(x, tuple(x.shape[k] for k in permutation))
     return arrays.Transpose(operands=(x,), permutation=tuple(permutation)).result
 
 
