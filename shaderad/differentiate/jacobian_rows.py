@@ -1,168 +1,154 @@
-"""A function at its arguments -> its Jacobian, one pullback or push for each unit vector.
+"""A function at its arguments -> its Jacobian: `vmap` of its pullback or of its tangents.
 
-Three ways give the same array. Outside of all transforms the rows are gathered on the host; inside
-of another transform they are stacked on the device, and each is a step of that one's trace; in a
-function that is traced a loop makes them, because a size may be open. Invariant: vector axes are
-spelled out, behind the axes of their array.
+A Jacobian is a graph, in which the unit vectors are a batch, in chunks that fit memory. Where the
+function cannot be traced, or its kernels have no batch, one unit vector follows the other.
+Invariant: vector axes are spelled out, behind the axes of their array.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial, reduce
 from math import prod
 from typing import Any, cast
 
 import numpy as np
 
-from shaderad.arrays.arrays import Array, array
+from shaderad.arrays.arrays import Array
 from shaderad.arrays.traced_sizes import shown
+from shaderad.diagnostics import Error
 from shaderad.differentiate.linearised import Linearised
+from shaderad.differentiate.linearised_traces import TracedAt
 from shaderad.execute.convert import recorded_form
 from shaderad.functions import components, elements, layout, loops
+from shaderad.functions.batching import vmap
 from shaderad.functions.run_operator import run_operator
 from shaderad.ir import sizes, types
-from shaderad.ir.sizes import Shape
+from shaderad.ir.arrays import Graph
+from shaderad.ir.prints import silent_graph
+from shaderad.ir.sizes import Shape, Size
 from shaderad.rules.arrays import building as b
 from shaderad.runtime import buffers
-from shaderad.trace import primitives
+from shaderad.trace.primitives import made
 from shaderad.trace.traced import TracedArray
 
-Linearise = Callable[[], Linearised]
+CHUNK_BYTES = 64 << 20
+"""The memory that the largest value of a function takes in one chunk of its Jacobian."""
+
+Derivatives = Callable[[Any], list[Any]]
+"""A unit vector -> gradients, or one tangent; of a batch of unit vectors, a batch of each."""
 
 
-def scalar_of(out: Array, argument: Any) -> types.Scalar:
-    """The element type of a Jacobian: double where either side holds doubles."""
-    sides = [x.element for x in (out, argument) if isinstance(x, Array)]
-    return types.DOUBLE if types.DOUBLE in map(buffers.base_of, sides) else types.FLOAT
-
-
-def gathered(
-    at: Linearised, args: Sequence[Any], positions: Sequence[int], mode: str
+def jacobians_at(
+    at: Linearised, args: Sequence[Any], positions: Sequence[int], mode: str, *, is_silent: bool
 ) -> list[Array]:
-    """The Jacobian by each argument at `positions`, through the host."""
-    return [
-        _placed([np.asarray(row.numpy()) for row in rows], at, args[position], mode)
-        for position, rows in zip(positions, _rows(at, args, positions, mode), strict=True)
-    ]
+    """The Jacobian by each argument at `positions`; `mode` is ``"reverse"`` or ``"forward"``.
 
-
-def _placed(
-    rows: Sequence[np.ndarray[Any, Any]], at: Linearised, argument: Any, mode: str
-) -> Array:
-    scalar = scalar_of(at.out, argument)
-    outer, inner = _spelled(at.out), _spelled(argument)
-    first, second = (outer, inner) if mode == "reverse" else (inner, outer)
-    whole = np.asarray(rows, buffers.host_dtype(scalar)).reshape((prod(first), *second))
-    if mode == "forward":
-        whole = np.moveaxis(whole, 0, -1)
-    return array(whole.reshape((*outer, *inner)), dtype=scalar, device=at.out.device)
-
-
-def stacked(
-    at: Linearised, args: Sequence[Any], positions: Sequence[int], mode: str
-) -> list[Array]:
-    """Likewise, on the device, where another transform follows what is computed."""
-    return [
-        _joined(list(rows), at, args[position], mode)
-        for position, rows in zip(positions, _rows(at, args, positions, mode), strict=True)
-    ]
-
-
-def _joined(rows: Sequence[Array], at: Linearised, argument: Any, mode: str) -> Array:
-    scalar = scalar_of(at.out, argument)
-    shape = (*_spelled(at.out), *_spelled(argument))
-    if not rows:
-        return array(np.zeros(shape), dtype=scalar, device=at.out.device)
-    flat = [recorded_form(x, scalar, (prod(_spelled(x)),)) for x in rows]
-    return run_operator(_laid_out, flat, shape, mode == "forward")
-
-
-def _laid_out(rows: list[Any], shape: Shape, is_forward: bool) -> Array:
-    return layout.reshape(layout.stack(rows, -1 if is_forward else 0), shape)
-
-
-def _rows(
-    at: Linearised, args: Sequence[Any], positions: Sequence[int], mode: str
-) -> Iterator[list[Array]]:
-    """For each argument the gradients of all scalars of the result, or its tangents."""
-    if mode == "reverse":
-        found = [at.pull(unit, positions, None) for unit in _units(_spelled(at.out))]
-        yield from ([row[k] for row in found] for k in range(len(positions)))
-        return
-    for position in positions:
-        tangents: list[Any] = [None] * len(args)
-        rows: list[Array] = []
-        for unit in _units(_spelled(args[position])):
-            tangents[position] = unit
-            rows.append(at.push(tangents))
-        yield rows
-
-
-def _units(shape: tuple[int, ...]) -> list[np.ndarray[Any, Any]]:
-    """Arrays of `shape` that are 1 in one place, in row-major order."""
-    return list(np.eye(prod(shape), dtype=np.float32).reshape((prod(shape), *shape)))
-
-
-def _spelled(value: Any) -> tuple[int, ...]:
-    if not isinstance(value, Array):
-        return np.shape(value)
-    return (*value.shape, *buffers.element_axes(value.element))
-
-
-# -- in a function that is traced --------------------------------------------------------------
-
-
-def traced(
-    linearise: Linearise, out: Array, args: Sequence[Any], positions: Sequence[int], mode: str
-) -> list[Array]:
-    """Likewise, by loops of the graph.
-
-    Args:
-        linearise: Gives the function at its arguments in whatever is being traced.
-        out: Its result.
-        args: The arguments.
-        positions: Those to differentiate by.
-        mode: ``"reverse"`` or ``"forward"``.
+    `is_silent`: True if the graph of the Jacobian computes the result, too, which prints.
     """
-    given = {k: elements.as_array(args[k]) for k in positions}
-    result = primitives.traced(out)
+    if is_silent and isinstance(at, TracedAt):
+        at = replace(at, graph=silent_graph(at.graph))
     if mode == "reverse":
-        pulled = _looped(lambda unit: linearise().pull(unit, positions, None), result)
-        return [_shaped(rows, result, given[k]) for k, rows in zip(positions, pulled, strict=True)]
-    found: list[Array] = []
-    for position in positions:
+        rows = _of_units(lambda unit: at.pull(unit, positions, None), at.out, at)
+        pairs = zip(positions, rows, strict=True)
+        return [_laid_out(x, at.out, args[k], is_forward=False) for k, x in pairs]
 
-        def push(unit: Any, at: int = position) -> list[Any]:
-            tangents = [unit if k == at else None for k in range(len(args))]
-            return [linearise().push(tangents)]
+    def pushed(position: int, unit: Any) -> list[Any]:
+        return [at.push([unit if k == position else None for k in range(len(args))])]
 
-        (columns,) = _looped(push, given[position])
-        rank = len(columns.extents)
-        moved = layout.moved_axis(columns, 0, rank - 1)
-        found.append(_shaped(moved, result, given[position]))
-    return found
+    columns = {k: _of_units(partial(pushed, k), args[k], at)[0] for k in positions}
+    return [_laid_out(columns[k], at.out, args[k], is_forward=True) for k in positions]
 
 
-def _looped(function: Callable[[Any], list[Any]], like: TracedArray) -> list[TracedArray]:
+def _laid_out(rows: Array, out: Array, argument: Any, *, is_forward: bool) -> Array:
+    """The derivatives for all unit vectors, along the first axis of `rows`, as a Jacobian."""
+    sides = [buffers.base_of(x.element) for x in (out, argument) if isinstance(x, Array)]
+    scalar = types.DOUBLE if types.DOUBLE in sides else types.FLOAT
+    shape = tuple(map(shown, (*_spelled(out), *_spelled(argument))))
+    return run_operator(_reshaped, rows, scalar, shape, is_forward)
+
+
+def _reshaped(rows: TracedArray, scalar: types.Scalar, shape: Shape, is_forward: bool) -> Array:
+    if is_forward:
+        rows = layout.moved_axis(rows, 0, len(rows.extents) - 1)
+    return layout.reshape(elements.cast_to(rows, scalar), shape)
+
+
+def _spelled(x: Any) -> Shape:
+    if not isinstance(x, Array):
+        return np.shape(x)
+    extents = x.extents if isinstance(x, TracedArray) else x.shape
+    return (*extents, *buffers.element_axes(x.element))
+
+
+def _of_units(function: Derivatives, like: Any, at: Linearised) -> list[Any]:
     """`function` of each unit vector of the form of `like`, along a first axis."""
-    shape = _extents(like)
-    rows = primitives.made(b.iota((sizes.product(shape),), 0))
+    if not isinstance(at, TracedAt):
+        return _one_by_one(function, like)
+    form = elements.as_array(like)
+
+    def spelled(unit: Any) -> list[Any]:
+        return [components.spelled_out(x) for x in function(unit)]
+
+    try:
+        return _in_chunks(vmap(spelled), form, _chunk(sizes.product(_spelled(form)), at.graph))
+    except Error as refusal:
+        if refusal.code != "SR0399":
+            raise
+    return _in_chunks(lambda units: [layout.with_axis(x, 0) for x in spelled(units[0])], form, 1)
+
+
+def _chunk(count: Size, graph: Graph) -> Size:
+    """The number of the `count` unit vectors that are a batch."""
+    values = [*graph.inputs, *(v for node in graph.nodes for v in node.results)]
+    counts = dict.fromkeys(
+        sizes.multiply(types.byte_count(v.element), sizes.product(v.shape)) for v in values
+    )
+    fitting = sizes.floor_divide(CHUNK_BYTES, reduce(sizes.maximum, counts, 1))
+    chunk = sizes.minimum(count, sizes.maximum(fitting, 1))
+    return chunk if isinstance(count, int) else sizes.maximum(chunk, 1)
+
+
+def _in_chunks(function: Derivatives, like: TracedArray, chunk: Size) -> list[TracedArray]:
+    """`function` of the unit vectors in batches of `chunk`; those behind the last one are 0."""
+    shape = _spelled(like)
+    count = sizes.product(shape)
+
+    def units(first: Any) -> Array:
+        row, column = (made(b.iota((chunk, count), axis)) for axis in (0, 1))
+        hits = elements.cast_to(
+            elements.binary("equal", elements.binary("add", row, first), column), types.INT
+        )
+        flat = elements.cast_to(hits, buffers.base_of(like.element))
+        return layout.reshape(flat, tuple(map(shown, (chunk, *shape))))
+
+    if chunk == count:
+        return function(units(0))
+    steps = sizes.divide_up(count, chunk)
 
     def step(carry: Any, k: TracedArray) -> tuple[Any, list[Array]]:
-        hits = elements.binary("equal", rows, k)
-        flat = elements.cast_to(elements.cast_to(hits, types.INT), buffers.base_of(like.element))
-        unit = layout.reshape(flat, tuple(map(shown, shape)))
-        return carry, [components.spelled_out(x) for x in function(unit)]
+        return carry, function(units(elements.binary("mul", k, shown(chunk))))
 
-    _, found = loops.loop(step, 0, rows)
-    return cast("list[TracedArray]", found)
-
-
-def _shaped(rows: TracedArray, result: TracedArray, argument: TracedArray) -> Array:
-    shape = (*_extents(result), *_extents(argument))
-    entries = elements.cast_to(rows, scalar_of(result, argument))
-    return layout.reshape(entries, tuple(map(shown, shape)))
+    _, found = loops.loop(step, 0, made(b.iota((steps,), 0)))
+    whole = sizes.multiply(steps, chunk)
+    joined = (b.reshape(x.value, (whole, *x.extents[2:])) for x in found)
+    return [made(b.piece(value, 0, 0, count)) for value in joined]
 
 
-def _extents(x: TracedArray) -> Shape:
-    return (*x.extents, *buffers.element_axes(x.element))
+def _one_by_one(function: Derivatives, like: Any) -> list[Array]:
+    """`function` of one unit vector after the other, outside of graphs."""
+    shape = _known(_spelled(like))
+    count = prod(shape)
+    # Even where there is none, the derivative of a zero vector has the shape of a row.
+    units = np.eye(max(count, 1), count, dtype=np.float32).reshape((max(count, 1), *shape))
+    rows = [[_in_scalars(x) for x in function(unit)] for unit in units]
+    return [layout.stack(columns)[:count] for columns in zip(*rows, strict=True)]
+
+
+def _in_scalars(x: Array) -> Array:
+    return recorded_form(x, buffers.base_of(x.element), _known(_spelled(x)))
+
+
+def _known(shape: Shape) -> tuple[int, ...]:
+    return cast("tuple[int, ...]", shape)

@@ -20,9 +20,9 @@ from shaderad.functions.elements import as_array
 from shaderad.ir import types
 from shaderad.ir.arrays import Graph, Value
 from shaderad.ir.nodes import Kernel
-from shaderad.rules.arrays.subgraphs import instantiate
+from shaderad.rules.arrays.subgraphs import instantiate, kept
 from shaderad.trace.primitives import made
-from shaderad.trace.traced import TracedArray
+from shaderad.trace.traced import TracedArray, tracing
 
 
 @dataclass(eq=False)
@@ -30,7 +30,7 @@ class TracedAt:
     """A traced function at its arguments."""
 
     graph: Graph
-    operands: tuple[Value, ...]
+    operands: Sequence[TracedArray]
     args: Sequence[Any]
     lifted: list[Any]
     """For each argument its tree, with an array for every leaf that holds floats."""
@@ -56,12 +56,16 @@ class TracedAt:
         active = (*wanted, *(False for _ in self.operands[len(wanted) :]))
         bars = self._of_outputs(out_bar)
         given = tuple(bar is not None for bar in bars)
-        graph = pulled(self.graph, active, given, with_outputs=True)
-        found = instantiate(graph, (*self.operands, *(x for x in bars if x is not None)))
-        count = len(self.outputs)
-        for output, value in zip(self.outputs, found, strict=False):
+        outputs = [x for x in self.outputs if x.owner is tracing()]
+        graph = pulled(self.graph, active, given, with_outputs=bool(outputs))
+        found = self._instantiated(graph, bars)
+        for output, value in zip(outputs, found, strict=False):
             output.value = value  # The loop that keeps checkpoints computes the results, too.
-        return self._in_form(wanted, found[count:], positions)
+        return self._in_form(wanted, found[len(outputs) :], positions)
+
+    def _instantiated(self, graph: Graph, derivatives: Sequence[Value | None]) -> tuple[Value, ...]:
+        """The outputs of a derivative of the graph, in the trace that asks for it."""
+        return instantiate(graph, (*outer_values(self.operands), *kept(derivatives)))
 
     def _wanted(self, positions: Sequence[int]) -> list[bool]:
         """A flag for each given array: true if it comes from the arguments at `positions`."""
@@ -96,7 +100,7 @@ class TracedAt:
         flags = tuple(dot is not None for dot in dots)
         constants = (False,) * (len(self.operands) - len(dots))
         graph = pushed(self.graph, (*flags, *constants))
-        found = iter(instantiate(graph, (*self.operands, *(x for x in dots if x is not None))))
+        found = iter(self._instantiated(graph, dots))
 
         def moved(leaf: Any) -> Any:
             return made(next(found)) if _is_lifted(leaf) else None
@@ -161,8 +165,8 @@ def traced_at(
     arrays = [body.trace.lifted(leaf) for leaf in leaves]
     constants = body.constants
     graph = body.graph(constants, [x.value for x in arrays])
-    operands = outer_values([*given, *constants])
-    values = instantiate(graph, operands)
+    operands = [*given, *constants]
+    values = instantiate(graph, outer_values(operands))
     results = [made(v) for v in values]
     remaining = iter(results)
 

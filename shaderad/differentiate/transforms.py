@@ -8,14 +8,15 @@ arguments, and nothing is dispatched that the answer does not need.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, cast
 
 import numpy as np
 
 from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array, array
-from shaderad.arrays.tape import When, is_taped
-from shaderad.diagnostics import error, text_of
+from shaderad.arrays.tape import When
+from shaderad.diagnostics import Error, error, text_of
 from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.differentiate.argnums import (
     as_arguments,
@@ -25,7 +26,6 @@ from shaderad.differentiate.argnums import (
     spread_tangents,
 )
 from shaderad.differentiate.linearised import Linearised, linearised, linearised_as_graph
-from shaderad.execute.bindable_graphs import BindableGraph
 from shaderad.ir import types
 from shaderad.language.signatures import Launchable
 from shaderad.trace.traced import TracedArray, current_trace
@@ -326,40 +326,38 @@ def jacobian(
         raise error("SR0461", found=text_of(mode))
 
     @api_boundary
-    def jacobians(*args: Any, **call: Any) -> Any:
+    def jacobian_at(*args: Any, **call: Any) -> Any:
         positions = positions_of(argnums, len(args))
-        is_open = is_taped() and current_trace() is None
-        if is_open and not isinstance(function, Launchable | BindableGraph):
-            return linearised_as_graph(jacobians, args, call, when=When.NOW).out
-        found = _jacobians(function, args, call, positions, mode)
+        # A tuple that stands for a vector is one argument: its columns are those of an array.
+        given = [_as_one_array(x) if k in positions else x for k, x in enumerate(args)]
+        found = _jacobians(function, given, call, positions, mode)
         return found[0] if isinstance(argnums, int) else tuple(found)
 
-    return jacobians
+    return jacobian_at
 
 
 def _jacobians(
     function: Function, args: Sequence[Any], call: dict[str, Any], positions: list[int], mode: str
 ) -> list[Array]:
-    # A tuple that stands for a vector is one argument: its columns are those of an array.
-    args = [_as_one_array(x) if k in positions else x for k, x in enumerate(args)]
+    is_outermost = current_trace() is None
 
-    def linearise() -> Linearised:
-        return linearised(function, args, call, when=When.NOW)
+    def jacobians(*args: Any, **call: Any) -> tuple[list[Array], Array]:
+        at = linearised(function, args, call, when=When.NOW)
+        check_differentiable(at, positions)
+        for position in positions:
+            check_one_array(args[position], position)
+        if not isinstance(at.out, Array) or not types.is_float(at.out.element):
+            raise error("SR0460", found=trees.described(at.out))
+        # Imported here: a kernel alone needs no functions on arrays.
+        from shaderad.differentiate.jacobian_rows import jacobians_at
 
-    at = linearise()
-    check_differentiable(at, positions)
-    for position in positions:
-        check_one_array(args[position], position)
-    out = at.out
-    if not isinstance(out, Array) or not types.is_float(out.element):
-        raise error("SR0460", found=trees.described(out))
-    # Imported here: a kernel alone needs no functions on arrays.
-    from shaderad.differentiate import jacobian_rows
+        return jacobians_at(at, args, positions, mode, is_silent=is_outermost), at.out
 
-    if isinstance(out, TracedArray):
-        return jacobian_rows.traced(linearise, out, args, positions, mode)
-    rows = jacobian_rows.stacked if is_taped() else jacobian_rows.gathered
-    return rows(at, args, positions, mode)
+    if is_outermost:
+        # What no graph follows, such as textures, has derivatives outside of graphs.
+        with suppress(Error):
+            return linearised_as_graph(jacobians, args, call, when=When.NOW).out[0]
+    return jacobians(*args, **call)[0]
 
 
 def _as_one_array(given: Any) -> Any:
