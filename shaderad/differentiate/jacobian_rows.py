@@ -20,7 +20,6 @@ from shaderad.arrays.traced_sizes import shown
 from shaderad.diagnostics import Error
 from shaderad.differentiate.linearised import Linearised
 from shaderad.differentiate.linearised_traces import TracedAt
-from shaderad.execute.convert import recorded_form
 from shaderad.functions import components, elements, layout, loops
 from shaderad.functions.batching import vmap
 from shaderad.functions.run_operator import run_operator
@@ -48,7 +47,7 @@ def jacobians_at(
     `is_silent`: True if the graph of the Jacobian computes the result, too, which prints.
     """
     if is_silent and isinstance(at, TracedAt):
-        at = replace(at, graph=silent_graph(at.graph))
+        at = replace(at, graph=silent_graph(at.graph), zero_wins=True)
     if mode == "reverse":
         rows = _of_units(lambda unit: at.pull(unit, positions, None), at.out, at)
         pairs = zip(positions, rows, strict=True)
@@ -130,7 +129,7 @@ def _in_chunks(function: Derivatives, like: TracedArray, chunk: Size) -> list[Tr
     def step(carry: Any, k: TracedArray) -> tuple[Any, list[Array]]:
         return carry, function(units(elements.binary("mul", k, shown(chunk))))
 
-    _, found = loops.loop(step, 0, made(b.iota((steps,), 0)))
+    _, found = loops.loop(step, (), made(b.iota((steps,), 0)))
     whole = sizes.multiply(steps, chunk)
     joined = (b.reshape(x.value, (whole, *x.extents[2:])) for x in found)
     return [made(b.piece(value, 0, 0, count)) for value in joined]
@@ -138,17 +137,13 @@ def _in_chunks(function: Derivatives, like: TracedArray, chunk: Size) -> list[Tr
 
 def _one_by_one(function: Derivatives, like: Any) -> list[Array]:
     """`function` of one unit vector after the other, outside of graphs."""
-    shape = _known(_spelled(like))
+    shape = cast("tuple[int, ...]", _spelled(like))
     count = prod(shape)
     # Even where there is none, the derivative of a zero vector has the shape of a row.
     units = np.eye(max(count, 1), count, dtype=np.float32).reshape((max(count, 1), *shape))
-    rows = [[_in_scalars(x) for x in function(unit)] for unit in units]
-    return [layout.stack(columns)[:count] for columns in zip(*rows, strict=True)]
+    columns = zip(*map(function, units), strict=True)
+    return [run_operator(_stacked, column)[:count] for column in columns]
 
 
-def _in_scalars(x: Array) -> Array:
-    return recorded_form(x, buffers.base_of(x.element), _known(_spelled(x)))
-
-
-def _known(shape: Shape) -> tuple[int, ...]:
-    return cast("tuple[int, ...]", shape)
+def _stacked(rows: Sequence[Any]) -> Array:
+    return layout.stack([components.spelled_out(elements.as_array(row)) for row in rows])

@@ -40,6 +40,8 @@ class TracedAt:
     results: list[TracedArray]
     """The outputs of the graph that hold floats."""
     outputs: list[TracedArray]
+    zero_wins: bool = False
+    """True if zero cotangents suppress NaN."""
 
     @property
     def kernels(self) -> Sequence[Kernel]:
@@ -57,7 +59,9 @@ class TracedAt:
         bars = self._of_outputs(out_bar)
         given = tuple(bar is not None for bar in bars)
         outputs = [x for x in self.outputs if x.owner is tracing()]
-        graph = pulled(self.graph, active, given, with_outputs=bool(outputs))
+        graph = pulled(
+            self.graph, active, given, with_outputs=bool(outputs), zero_wins=self.zero_wins
+        )
         found = self._instantiated(graph, bars)
         for output, value in zip(outputs, found, strict=False):
             output.value = value  # The loop that keeps checkpoints computes the results, too.
