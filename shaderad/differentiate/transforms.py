@@ -309,8 +309,8 @@ def jacobian(
         function: A kernel, a graph, or any Python function with one array of floats as its result.
         argnums: Positional arguments, each one float array or number. An int gives one Jacobian,
             and a tuple gives a tuple of Jacobians.
-        mode: ``"reverse"`` pulls back once a scalar of the result, ``"forward"`` pushes forward
-            once a scalar of the arguments.
+        mode: ``"reverse"`` pulls back once for each scalar of the result, ``"forward"`` pushes
+            forward once for each scalar of the arguments. They run as batches of up to 64 MiB.
 
     Returns:
         A function of the same arguments and call keywords; its arrays hold floats, doubles where

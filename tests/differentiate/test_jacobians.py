@@ -13,6 +13,7 @@ import pytest
 
 import shaderad as sad
 from shaderad import float2x2, float3
+from shaderad.differentiate import jacobian_rows
 
 pytestmark = [pytest.mark.gpu, pytest.mark.parametrize("mode", ["reverse", "forward"])]
 
@@ -195,3 +196,65 @@ def test_what_has_no_jacobian_is_refused_inside_as_outside(mode: str, device: sa
         for function in (call, sad.graph(call), lambda x, call=call: sad.vjp(call, x)):
             with pytest.raises(sad.DerivativeError, match="SR0460"):
                 function(X)
+
+
+# -- chunks, and what has no batch ------------------------------------------------------------
+
+
+@sad.struct
+class Row:
+    values: sad.Pointer[float]
+
+
+@sad.kernel
+def pointed(i: sad.Index, row: Row, x: sad.In[float], y: sad.Out[float]):
+    y[i] = row.values[i] * x[i] * x[0]
+
+
+@sad.kernel
+def sampled(
+    i: sad.Index,
+    t: sad.Texture1D[float],
+    s: sad.Sampler,
+    at: sad.In[float],
+    y: sad.Out[float],
+):
+    y[i] = t.sample_level(s, at[i], 0.0)
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 5])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_chunks_make_the_same_jacobians(
+    name: str, chunk: int, mode: str, device: sad.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = np.linspace(-1.0, 2.0, 5, dtype=np.float32)
+    monkeypatch.setattr(jacobian_rows, "CHUNK_BYTES", chunk * x.nbytes)
+    jacobian = sad.jacobian(FUNCTIONS[name], mode=mode)
+    near(jacobian(x), jacobian_of_cubes(x))
+    near(sad.graph(jacobian)(sad.array(x)), jacobian_of_cubes(x))
+    gradient = sad.grad(lambda x: sad.sum(jacobian(x)))(x)
+    near(gradient, second_of_cubes(x).sum((0, 1)))
+
+
+def test_kernels_that_have_no_batch_have_jacobians(mode: str, device: sad.Device) -> None:
+    def through_pointer(x: Any) -> Any:
+        return pointed(Row(sad.pointer(x)), x, dim=3)
+
+    jacobian = sad.jacobian(through_pointer, mode=mode)
+    expected = np.diag(2 * X * X[0])
+    expected[:, 0] += X * X
+    near(jacobian(sad.array(X)), expected)
+    near(sad.graph(jacobian)(sad.array(X)), expected)
+
+    texels, places = np.float32([0.0, 1.0, 3.0, 7.0]), np.float32([0.25, 0.4, 0.7])
+    found = sad.jacobian(
+        lambda at: sampled(sad.texture(texels), sad.sampler(), at, dim=3), mode=mode
+    )(sad.array(places))
+    # Between the centres of two texels, the slope is their difference per texel.
+    np.testing.assert_allclose(found.numpy(), np.diag([4.0, 8.0, 16.0]), rtol=1e-2)
+
+
+def test_zeros_of_unit_vectors_do_not_meet_nan(mode: str, device: sad.Device) -> None:
+    rows = np.float32([[np.nan, 1.0], [1.0, 2.0]])
+    found = sad.jacobian(lambda x: sad.var(x, axis=1), mode=mode)(sad.array(rows)).numpy()
+    np.testing.assert_allclose(found[1], [[0.0, 0.0], [-0.5, 0.5]], rtol=RTOL)
