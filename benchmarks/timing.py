@@ -88,9 +88,9 @@ def dispatch_count(device: Any, step: Callable[[], Any]) -> int:
         seen.append(arguments)
         dispatch(*arguments)
 
-    runtime.record_dispatch = counted
+    runtime.record_dispatch, runtime.record_run = counted, runtime.record_each
     step()
-    del runtime.record_dispatch
+    del runtime.record_dispatch, runtime.record_run
     return len(seen)
 
 

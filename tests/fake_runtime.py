@@ -10,6 +10,7 @@ import numpy as np
 
 from shaderad.compiler.artifact import BindingAccess, Program
 from shaderad.runtime import Capabilities
+from shaderad.runtime.dispatch_runs import DispatchRun, FixedDispatch
 
 Shader = Callable[[dict[int, np.ndarray], np.ndarray, tuple[int, int, int]], None]
 
@@ -52,6 +53,8 @@ class FakeBuffer:
 class FakePipeline:
     program: Program
     native: Any = None
+
+    may_join_runs = True
 
     @property
     def storage_slots(self) -> list[int]:
@@ -168,6 +171,14 @@ class FakeRuntime:
         slots = pipeline.storage_slots
         memory = {k: b.native.view(np.uint32) for k, b in zip(slots, buffers, strict=True)}
         self.shaders[name](memory, parameters, groups)
+
+    def new_run(self, dispatches: Sequence[FixedDispatch]) -> DispatchRun:
+        return DispatchRun(dispatches, 0)
+
+    def record_run(self, run: DispatchRun, buffers: Sequence[FakeBuffer]) -> None:
+        for dispatch in run.dispatches:
+            bound = [buffers[k] for k in dispatch.numbers]
+            self.record_dispatch(dispatch.pipeline, bound, dispatch.words, dispatch.groups, None)  # pyright: ignore
 
     def recorded(self, count: int) -> None: ...
 

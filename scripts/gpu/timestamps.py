@@ -70,12 +70,12 @@ class KernelClock:
             stamps.write(2 * len(kernels) + 1)
             kernels.append((pipeline.program.name, int(np.prod(groups))))
 
-        runtime.record_dispatch = timed
+        runtime.record_dispatch, runtime.record_run = timed, runtime.record_each
         try:
             step()
             self._device.synchronize()
         finally:
-            del runtime.record_dispatch
+            del runtime.record_dispatch, runtime.record_run
         times = stamps.microseconds(2 * len(kernels))
         return [
             Dispatched(name, group_count, times[2 * k + 1] - times[2 * k])

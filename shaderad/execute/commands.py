@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 from shaderad.runtime import fill
+from shaderad.runtime.dispatch_runs import LONGEST_RUN, DispatchRun, FixedDispatch
 
 if TYPE_CHECKING:
     from shaderad.runtime import DeviceBuffer, Pipeline, Ranges, Runtime
@@ -69,6 +70,11 @@ class Dispatch:
     ranges: Ranges | None = None
     """The parts of buffers that a window binds."""
 
+    @property
+    def is_fixed(self) -> bool:
+        """True if each run records the same, unless inputs are shifted."""
+        return not self.late and self.ranges is None and self.pipeline.may_join_runs
+
     def placed(self, numbers: Sequence[int]) -> Dispatch:
         moved = tuple(numbers[k] if k >= 0 else k for k in self.numbers)
         return replace(self, numbers=moved)
@@ -86,6 +92,52 @@ class Dispatch:
             found = content(frame)
             words[start : start + len(found)] = found
         return bytes(words)
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Dispatches that follow each other, recorded as one unless inputs are shifted."""
+
+    dispatches: Sequence[Dispatch]
+    run: DispatchRun
+    is_shifted: bool
+    """True if words of a dispatch depend on where inputs start."""
+
+    def placed(self, numbers: Sequence[int]) -> Joined:
+        raise NotImplementedError(numbers)  # joined after everything has its place
+
+    def record(self, runtime: Runtime, frame: Frame) -> None:
+        if frame.is_shifted and self.is_shifted:
+            for dispatch in self.dispatches:
+                dispatch.record(runtime, frame)
+        else:
+            runtime.record_run(self.run, frame.buffers)
+
+
+def joined(commands: Iterable[Command], runtime: Runtime) -> list[Command]:
+    """`commands` with fixed dispatches that follow each other joined."""
+    result: list[Command] = []
+    fixed: list[Dispatch] = []
+
+    def end() -> None:
+        if len(fixed) > 1:
+            parts = [FixedDispatch(c.pipeline, c.numbers, c.words, c.groups) for c in fixed]
+            is_shifted = any(c.shifted for c in fixed)
+            result.append(Joined(tuple(fixed), runtime.new_run(parts), is_shifted))
+        else:
+            result.extend(fixed)
+        fixed.clear()
+
+    for command in commands:
+        if isinstance(command, Dispatch) and command.is_fixed:
+            if len(fixed) == LONGEST_RUN:
+                end()
+            fixed.append(command)
+        else:
+            end()
+            result.append(command)
+    end()
+    return result
 
 
 @dataclass(frozen=True, slots=True)

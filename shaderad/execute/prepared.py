@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -27,6 +27,7 @@ from shaderad.execute.commands import (
     LateWord,
     LateWords,
     LoopCommand,
+    joined,
 )
 from shaderad.execute.schedule import GROUP_LIMIT, SITE_BASE, UniformWord, start_of
 from shaderad.execute.windows import windows_of
@@ -76,6 +77,12 @@ class Prepared:
     may_print: bool
     live_bytes: int
     """The most that is needed at one time, inputs left out."""
+    _joined: list[Command] = field(default_factory=list["Command"])
+    """The commands with fixed dispatches joined, from the first run on."""
+
+    def _join(self) -> list[Command]:
+        self._joined = joined(self.commands, self.device.runtime)
+        return self._joined
 
     def run(
         self, places: Sequence[Place], uniforms: Mapping[str, bytes] = _NO_UNIFORMS
@@ -101,7 +108,7 @@ class Prepared:
             device.expect_reports()  # an interrupt may end a loop between its dispatches
         frame.buffers += runtime.allocate_unset([*self.kept_bytes, *self.scratch_bytes])
         frame.buffers += self.own_buffers
-        for command in self.commands:
+        for command in self._joined or self._join():
             command.record(runtime, frame)
         device.recorded(
             may_report=self.may_report, may_print=self.may_print, count=self.dispatch_count

@@ -14,7 +14,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Container, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, count
 from typing import Any, ParamSpec, TypeVar
 from weakref import WeakValueDictionary
 
@@ -30,6 +30,7 @@ from shaderad.runtime.capabilities import (
     padded,
     words_bytes,
 )
+from shaderad.runtime.dispatch_runs import KEPT_RUNS, DispatchRun, FixedDispatch
 from shaderad.runtime.guard import guarded
 from shaderad.runtime.idle_buffers import BufferPool, DeviceBuffer
 from shaderad.runtime.kept_bindings import KeptBindings
@@ -93,6 +94,11 @@ class Pipeline:
         self.storage_slots = [b.slot for b in self.storage_bindings]
         self.words_bytes = words_bytes(program)
 
+    @property
+    def may_join_runs(self) -> bool:
+        """True if dispatches of fixed words need nothing but what is kept."""
+        return True
+
 
 class Runtime(TextureStore):
     """One opened device. All methods may be called from any thread; one lock serialises them.
@@ -116,6 +122,9 @@ class Runtime(TextureStore):
         self.owns_device = owns_device
         self.pool = BufferPool()
         self.bindings: KeptBindings[Any] = KeptBindings()
+        self.runs: KeptBindings[Any] = KeptBindings(KEPT_RUNS)
+        """The native objects of runs, by their serial and those of their buffers."""
+        self._run_serials = count(1)
         self.pipelines: KeptPipelines[Pipeline] = KeptPipelines()
         self._compilations: WeakValueDictionary[Program, Compilation] = WeakValueDictionary()
         """Compilations that were begun and that a caller still holds."""
@@ -176,7 +185,10 @@ class Runtime(TextureStore):
         pipeline = self.pipelines.find(program)  # another thread may have been faster
         if pipeline is None:
             pipeline = self.make_pipeline(program, code, self.pipelines.count)
-            self.bindings.forget_pipelines(self.pipelines.keep(program, pipeline))
+            ended = self.pipelines.keep(program, pipeline)
+            self.bindings.forget_pipelines(ended)
+            if ended:
+                self.runs.clear()
             self._routes.append(route)
             self._first_runs.append(program.name)
         return pipeline
@@ -224,7 +236,12 @@ class Runtime(TextureStore):
     def settle_pool(self) -> None:
         """Makes dropped buffers idle, and forgets the bindings of freed ones."""
         if self.pool.dropped and (ended := self.pool.settle()):
-            self.bindings.forget(ended)
+            self.forget(ended)
+
+    def forget(self, ended: Sequence[int]) -> None:
+        """Drops the bindings of the buffers and textures with these serials."""
+        self.bindings.forget(ended)
+        self.runs.forget(ended)
 
     def _new(self, byte_count: int) -> DeviceBuffer:
         """A new buffer; raises SR0606 or SR0605 if the device has no room for it."""
@@ -291,10 +308,10 @@ class Runtime(TextureStore):
     @guarded
     def zero(self, buffer: DeviceBuffer, offset: int = 0, byte_count: int | None = None) -> None:
         """Records zero-filling; without `byte_count`, up to the end."""
-        count = buffer.byte_count - offset if byte_count is None else byte_count
-        check_range(buffer, offset, count)
-        if count:
-            self.record_zero(buffer, offset, padded(count))
+        size = buffer.byte_count - offset if byte_count is None else byte_count
+        check_range(buffer, offset, size)
+        if size:
+            self.record_zero(buffer, offset, padded(size))
 
     @guarded
     def copy(
@@ -404,6 +421,37 @@ class Runtime(TextureStore):
         `resources` are in the order of ``pipeline.storage_slots``; the rest is as in `dispatch`.
         """
 
+    def new_run(self, dispatches: Sequence[FixedDispatch]) -> DispatchRun:
+        """A run of checked dispatches for `record_run`."""
+        return DispatchRun(dispatches, next(self._run_serials))
+
+    def record_run(self, run: DispatchRun, buffers: Sequence[DeviceBuffer]) -> None:
+        """Records the dispatches of `run` over `buffers`. Called inside `together`."""
+        serials = [buffers[k].serial for k in run.numbers]
+        key = (run.serial, b"", *serials)
+        natives = self.runs.find(key)
+        if natives is None:
+            natives = [
+                self.native_dispatch(dispatch, [buffers[k] for k in dispatch.numbers])
+                for dispatch in run.dispatches
+            ]
+            self.runs.keep(key, natives)
+        self.record_natives(natives, serials)
+
+    def record_each(self, run: DispatchRun, buffers: Sequence[DeviceBuffer]) -> None:
+        """Records the dispatches of `run` one by one, for whoever looks at each."""
+        for each in run.dispatches:
+            bound = [buffers[k] for k in each.numbers]
+            self.record_dispatch(each.pipeline, bound, each.words, each.groups, None)
+
+    @abstractmethod
+    def native_dispatch(self, dispatch: FixedDispatch, resources: Sequence[Bound]) -> Any:
+        """The objects of a dispatch that `record_natives` passes on."""
+
+    @abstractmethod
+    def record_natives(self, natives: Sequence[Any], serials: Sequence[int]) -> None:
+        """Records dispatches, which use the resources with these serials and no others."""
+
     def recorded(self, count: int) -> None:
         """Counts dispatches, and submits them once there are enough and the device is idle.
 
@@ -448,6 +496,7 @@ class Runtime(TextureStore):
                 self.drop_recorded()
                 self.pipelines.clear()
                 self.bindings.clear()
+                self.runs.clear()
                 self.samplers.clear()
                 self.pool.give_up_idle()
                 self.release()

@@ -22,7 +22,8 @@ class KeptBindings(Generic[BoundT]):
     is dropped when one of them is freed. Idle buffers keep their bindings.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int | None = None) -> None:
+        self._limit = limit
         self._bound_by_key: dict[Key, BoundT] = {}
         self._keys_by_buffer: dict[int | bytes, set[Key]] = {}
         self.find: Callable[[Key], BoundT | None] = self._bound_by_key.get
@@ -30,7 +31,7 @@ class KeptBindings(Generic[BoundT]):
 
     def keep(self, key: Key, bound: BoundT) -> None:
         """Adds a binding; drops the oldest one if there are too many."""
-        if len(self._bound_by_key) >= BINDING_LIMIT:
+        if len(self._bound_by_key) >= (self._limit or BINDING_LIMIT):
             self._drop(next(iter(self._bound_by_key)))
         self._bound_by_key[key] = bound
         for serial in key[2:]:

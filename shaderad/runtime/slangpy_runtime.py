@@ -30,6 +30,7 @@ from shaderad.runtime import slangpy_textures
 from shaderad.runtime.base import STAGING_KEPT_BYTES, BufferOffset, Pipeline, Ranges, Runtime
 from shaderad.runtime.capabilities import Capabilities, Kind, limited
 from shaderad.runtime.devices import DeviceInfo, choose, has_nvidia_driver
+from shaderad.runtime.dispatch_runs import FixedDispatch
 from shaderad.runtime.guard import guarded, shortened
 from shaderad.runtime.idle_buffers import DeviceBuffer
 from shaderad.runtime.process import keep_for_ever
@@ -368,15 +369,41 @@ class SlangpyRuntime(Runtime):
             self.submit()
         if self._compute is None:
             self._compute = self._commands().begin_compute_pass()
-        # One root object for each content: rewriting one would change earlier dispatches.
+        root = self._kept_root(pipeline, resources, words)
+        self._unfreed_count += 1
+        self._compute.bind_pipeline(pipeline.native, root)
+        self._compute.dispatch_compute(_group_counts(groups))
+
+    def native_dispatch(
+        self, dispatch: FixedDispatch, resources: Sequence[Bound]
+    ) -> tuple[Any, Any, Any]:
+        pipeline: Any = dispatch.pipeline
+        root = self._kept_root(pipeline, resources, dispatch.words)
+        return pipeline.native, root, _group_counts(dispatch.groups)
+
+    def record_natives(self, natives: Sequence[Any], serials: Sequence[int]) -> None:
+        del serials
+        if self._unfreed_count + len(natives) > UNFREED_LIMIT:
+            self._unfreed_count = UNFREED_LIMIT
+            self.submit()
+        if self._compute is None:
+            self._compute = self._commands().begin_compute_pass()
+        self._unfreed_count += len(natives)
+        bind, dispatch = self._compute.bind_pipeline, self._compute.dispatch_compute
+        for native, root, groups in natives:
+            bind(native, root)
+            dispatch(groups)
+
+    def _kept_root(
+        self, pipeline: SlangpyPipeline, resources: Sequence[Bound], words: bytes
+    ) -> Any:
+        """One root object for each content: rewriting one would change earlier dispatches."""
         key = (pipeline.serial, words, *[resource.serial for resource in resources])
         root = self.bindings.find(key)
         if root is None:
             root = self._root_object(pipeline, resources, words)
             self.bindings.keep(key, root)
-        self._unfreed_count += 1
-        self._compute.bind_pipeline(pipeline.native, root)
-        self._compute.dispatch_compute(_group_counts(groups))
+        return root
 
     def _root_object(
         self, pipeline: SlangpyPipeline, resources: Sequence[Bound], words: bytes
@@ -448,7 +475,7 @@ class SlangpyRuntime(Runtime):
 
     def give_up_idle(self) -> None:
         self.wait()
-        self.bindings.forget(self.pool.give_up_idle())
+        self.forget(self.pool.give_up_idle())
         self._free_released()
 
     def drop_recorded(self) -> None:

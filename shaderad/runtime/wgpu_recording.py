@@ -39,6 +39,10 @@ class WgpuPipeline(Pipeline):
         self.run_ahead: Callable[[], None] | None = run_ahead
         """Runs the program in the child process; `None` after it has run or once it is useless."""
 
+    @property
+    def may_join_runs(self) -> bool:
+        return not self.page_bytes and not self.space
+
 
 class Recording:
     """The commands since the last submission."""
@@ -48,8 +52,8 @@ class Recording:
     def __init__(self, encoder: Any) -> None:
         self.encoder = encoder
         self.compute: Any = None
-        self.pipeline: WgpuPipeline | None = None
-        """The pipeline that is set in the open pass."""
+        self.pipeline: Any = None
+        """The native pipeline that is set in the open pass."""
         self.touched: list[Sequence[int]] = []
         """Serials of the resources of each command."""
         self.words_used = 0

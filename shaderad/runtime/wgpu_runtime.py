@@ -38,6 +38,7 @@ from shaderad.runtime.capabilities import (
     padded,
     uniform_bytes,
 )
+from shaderad.runtime.dispatch_runs import FixedDispatch
 from shaderad.runtime.guard import guarded
 from shaderad.runtime.idle_buffers import DeviceBuffer
 from shaderad.runtime.kept_bindings import Key
@@ -264,9 +265,9 @@ class WgpuRuntime(Runtime):
         compute = recording.compute or recording.compute_pass()
         # Calls through wgpu-py take four times as long. `finish` of the encoder reports errors.
         native = compute._internal
-        if recording.pipeline is not pipeline:
+        if recording.pipeline != pipeline.internal:
             SET_PIPELINE(native, pipeline.internal)
-            recording.pipeline = pipeline
+            recording.pipeline = pipeline.internal
         if pipeline.space:
             self._set_empty_groups(compute, pipeline.space)
         offset_count = 0
@@ -279,6 +280,29 @@ class WgpuRuntime(Runtime):
             SET_IMMEDIATES(native, 0, words, len(words))
         SET_BIND_GROUP(native, pipeline.space, group._internal, offset_count, self._offsets)
         DISPATCH(native, *groups)
+
+    def native_dispatch(
+        self, dispatch: FixedDispatch, resources: Sequence[Bound]
+    ) -> tuple[Any, ...]:
+        pipeline: Any = dispatch.pipeline
+        key = (pipeline.serial, b"", *[resource.serial for resource in resources])
+        group = self.bindings.find(key) or self._kept_group(pipeline, resources, key)
+        return pipeline.internal, group, dispatch.words, dispatch.groups
+
+    def record_natives(self, natives: Sequence[Any], serials: Sequence[int]) -> None:
+        recording = self._recording or self._recorded()
+        recording.touched.append(serials)
+        native = (recording.compute or recording.compute_pass())._internal
+        last, offsets = recording.pipeline, self._offsets
+        for pipeline, group, words, groups in natives:
+            if pipeline != last:
+                SET_PIPELINE(native, pipeline)
+                last = pipeline
+            if words:
+                SET_IMMEDIATES(native, 0, words, len(words))
+            SET_BIND_GROUP(native, 0, group._internal, 0, offsets)
+            DISPATCH(native, *groups)
+        recording.pipeline = last
 
     def _set_empty_groups(self, compute: Any, space: int) -> None:
         for index in range(space):
@@ -365,7 +389,7 @@ class WgpuRuntime(Runtime):
 
     def give_up_idle(self) -> None:
         self.submit()
-        self.bindings.forget(self.pool.give_up_idle())
+        self.forget(self.pool.give_up_idle())
         self._await_queue()  # wgpu frees the buffers only then
 
     def drop_recorded(self) -> None:

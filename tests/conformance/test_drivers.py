@@ -19,6 +19,7 @@ from tests import swiftshader
 from tests.conformance import checks
 from tests.conformance.programs import atomic, contention, gather, minmax
 from tests.devices import entered
+from tests.recorded import on_each_dispatch
 
 pytestmark = pytest.mark.gpu
 
@@ -52,15 +53,13 @@ def lesser(request: pytest.FixtureRequest) -> Iterator[sad.Device]:
         entered(runtime, limits, request.param) as opened,
         pytest.MonkeyPatch.context() as patch,
     ):
-        dispatch = opened.runtime.record_dispatch
 
-        def counted(pipeline: Any, *rest: Any) -> None:
+        def check(pipeline: Any) -> None:
             bindings = pipeline.program.bindings
             bound = [one.name for one in bindings if one.access is not BindingAccess.UNIFORM]
             assert len(bound) <= opened.capabilities.storage_buffer_limit, bound
-            dispatch(pipeline, *rest)
 
-        patch.setattr(opened.runtime, "record_dispatch", counted)
+        on_each_dispatch(opened.runtime, patch, check)
         yield opened
 
 

@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 from PIL import ImageGrab
 
+from shaderad.runtime.wgpu_waits import StagedRead
+
 Pixels = np.ndarray[Any, np.dtype[np.uint8]]
 
 ATTRIBUTE = "colors"
@@ -66,6 +68,7 @@ class Traffic:
     def watched(self, device: Any) -> Iterator[None]:
         queue, buffer = type(device.queue), type(device.create_buffer(size=16, usage="COPY_DST"))
         write, texture, map_async = queue.write_buffer, queue.write_texture, buffer.map_async
+        read = StagedRead.__init__
 
         def count_up(self_: Any, target: Any, offset: Any, data: Any, *rest: Any) -> None:
             self.up += memoryview(data).nbytes
@@ -79,7 +82,12 @@ class Traffic:
             self.down.append(self_.size - offset if size is None else size)
             return map_async(self_, mode, offset, size)
 
+        def count_read(self_: Any, device: Any, staging: Any, byte_count: int) -> None:
+            self.down.append(byte_count)
+            read(self_, device, staging, byte_count)
+
         with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(StagedRead, "__init__", count_read)
             patch.setattr(queue, "write_buffer", count_up)
             patch.setattr(queue, "write_texture", count_texture)
             patch.setattr(buffer, "map_async", count_down)
