@@ -15,7 +15,7 @@ import numpy as np
 import shaderad as sad
 from shaderad.execute.commands import Dispatch
 from shaderad.execute.prepared import Prepared
-from shaderad.execute.run_graph import GraphRunner
+from shaderad.execute.runner import GraphRunner
 from shaderad.runtime.capabilities import uniform_bytes
 
 Step = Callable[[], None]
@@ -39,8 +39,8 @@ def prepared(
     bound = graph.bound(arguments, {})
     runner = device.kept(GraphRunner)
     graph, sizes = bound.variant.graph, bound.form.size_by_name
-    found, places = runner.prepared(graph, bound.operands, sizes)
-    return found, [buffer for buffer, _ in places]
+    run = runner.prepared(graph, bound.operands, sizes)
+    return run.commands, [buffer for buffer, _ in run.places]
 
 
 def framed(plan: Prepared, inputs: Sequence[Any]) -> list[Any]:

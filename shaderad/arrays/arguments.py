@@ -11,12 +11,12 @@ from typing import Any, cast
 
 from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array, uploaded
+from shaderad.arrays.numbers import host_number
 from shaderad.arrays.syntax import SYNTAX
-from shaderad.arrays.tape import trace_of
+from shaderad.arrays.tape import recorded_view, trace_of
 from shaderad.arrays.textures import Texture
 from shaderad.arrays.trees import struct_fields
 from shaderad.device.devices import Device, check_same
-from shaderad.device.words import uniform_words
 from shaderad.diagnostics import error
 from shaderad.ir import types
 from shaderad.language.structs import check_fields
@@ -35,8 +35,7 @@ def bind_array(value: Any, t: types.BufferType, name: str, device: Device) -> Ar
         check_same(bound_texture(value, t, name).device, device, name)
         return value.texels
     if isinstance(t, types.SamplerType):
-        sampler = device.runtime.sampler(bound_sampler(value, name))
-        return Array(device, types.UINT, (), cast("Any", sampler))
+        return sampler_array(bound_sampler(value, name), device)
     if isinstance(value, Array):
         bound = as_element(value, t.element, name)
         check_same(bound.device, device, name)
@@ -46,6 +45,12 @@ def bind_array(value: Any, t: types.BufferType, name: str, device: Device) -> Ar
     if len(bound.shape) != t.rank:
         raise error("SR0368", name=name, type=t, rank=t.rank, shape=bound.shape)
     return bound
+
+
+def sampler_array(settings: SamplerSettings, device: Device) -> Array:
+    """A sampler as kernels bind it: an array without axes."""
+    sampler = device.runtime.sampler(settings)
+    return Array(device, types.UINT, (), cast("Any", sampler))
 
 
 def bound_texture(value: Any, t: types.TextureType, name: str) -> Texture:
@@ -75,7 +80,7 @@ def _described(value: Any) -> str:
 
 
 def as_element(array: Array, element: types.Type, name: str) -> Array:
-    """A view of `array` with elements of another type: ``(n, 3)`` floats as float3.
+    """`array` with elements of another type: ``(n, 3)`` floats as float3; a tape follows it.
 
     Raises:
         ShapeError: SR0367 if the bytes of the two types differ in meaning.
@@ -87,10 +92,15 @@ def as_element(array: Array, element: types.Type, name: str) -> Array:
     is_trailing_axis = (
         split >= 0 and array.element == buffers.base_of(element) and array.shape[split:] == axes
     )
-    if is_trailing_axis:
-        return array.viewed(element, array.shape[:split])
-    if isinstance(element, types.Struct) and is_same_struct(array.element, element):
-        return array.viewed(element, array.shape)
+    is_same = isinstance(element, types.Struct) and is_same_struct(array.element, element)
+    if is_trailing_axis or is_same:
+        shape = array.shape if is_same else array.shape[:split]
+        return recorded_view(
+            array,
+            array.viewed(element, shape),
+            lambda bar: bar.viewed(array.element, array.shape),
+            lambda dot: dot.viewed(element, shape),
+        )
     raise error("SR0367", name=name, found=array.element, shape=array.shape, type=element)
 
 
@@ -103,15 +113,15 @@ def is_same_struct(held: types.Type, wanted: types.Type) -> bool:
     )
 
 
-def bind_uniform(value: Any, t: types.Type, name: str, device: Device) -> bytes | Array:
-    """The words of a uniform, or the 0-d device array that holds it.
+def bind_uniform(value: Any, t: types.Type, name: str, device: Device) -> Array:
+    """A uniform as an array without axes: a number of the host, or one on the device.
 
     Raises:
         ShapeError: SR0352 to SR0357, SR0367.
         DeviceError: SR0650.
     """
     if not isinstance(value, Array):
-        return uniform_words(value, t, name)
+        return host_number(value, t, name, device)
     bound = as_element(value, t, name)
     if bound.shape:
         raise error("SR0357", name=name, type=t, shape=bound.shape)

@@ -5,12 +5,14 @@ Invariant: a texture is a value like an array, because kernels only read it.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any, Protocol, cast, get_args
 
 import numpy as np
 
 from shaderad.arrays.arrays import Array, array
+from shaderad.arrays.trees import Branch
 from shaderad.device.devices import Device, asked_device, current_device
 from shaderad.diagnostics import error, text_of
 from shaderad.diagnostics.tracebacks import api_boundary, api_class
@@ -18,7 +20,7 @@ from shaderad.ir.types import FLOAT, Vector
 from shaderad.runtime.textures import Dimension, Filter, SamplerSettings, Wrap
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Hashable, Sequence
 
     from shaderad.ir.types import Scalar
     from shaderad.runtime.textures import DeviceTexture, Extents, TextureLayout
@@ -43,37 +45,77 @@ def texel_of(channels: int) -> Scalar | Vector:
     return Vector(FLOAT, channels) if channels > 1 else FLOAT
 
 
+@dataclass(frozen=True, slots=True)
+class TextureOutline:
+    """All of a texture but its content."""
+
+    layout: TextureLayout
+    mips: Mips | None
+
+
+@dataclass(frozen=True, slots=True)
+class ByLevels:
+    """A derivative by the levels of a texture, in place of one by all texels."""
+
+    texture: Texture
+    content: Any
+
+
 @api_class
-class Texture:
+class Texture(Branch):
     """A texture on a device, made by `sad.texture`; kernels take it for a `sad.Texture2D`.
 
     Attributes:
-        device: The device that holds the content.
-        resource: The device memory.
+        outline: All but the content.
         texels: The texels of all levels as floats, in an array that lies in the texture: what
             traces follow, and launches bind. No array function can read it.
-        mips: The chain that made the levels; `None` where they were given.
     """
 
-    __slots__ = ("__weakref__", "device", "mips", "resource", "texels")
+    __slots__ = ("__weakref__", "outline", "texels")
 
-    def __init__(self, device: Device, resource: DeviceTexture, mips: Mips | None = None) -> None:
-        self.device = device
-        self.resource = resource
-        self.mips = mips
-        layout = resource.layout
-        count = sum(prod(layout.level_extents(k)) for k in range(layout.level_count))
-        texel = texel_of(layout.format.channel_count)
-        self.texels = Array(device, texel, (count,), cast("Any", resource))
+    def __init__(self, outline: TextureOutline, texels: Array) -> None:
+        self.outline = outline
+        self.texels = texels
 
-    def copy(self) -> Texture:
-        """The same texture with other `texels`, for a trace to follow."""
-        return Texture(self.device, self.resource, self.mips)
+    @property
+    def device(self) -> Device:
+        """The device that holds the content."""
+        return self.texels.device
+
+    @property
+    def resource(self) -> DeviceTexture:
+        """The device memory."""
+        return cast("DeviceTexture", self.texels.buffer)
+
+    @property
+    def layout(self) -> TextureLayout:
+        """Its format, dimension, extents and levels."""
+        return self.outline.layout
+
+    @property
+    def mips(self) -> Mips | None:
+        """The chain that made the levels; `None` where they were given."""
+        return self.outline.mips
+
+    @property
+    def key(self) -> Hashable:
+        return type(self), self.outline
+
+    @property
+    def parts(self) -> dict[Any, Any]:
+        return {"texels": self.texels}
+
+    def with_parts(self, parts: dict[Any, Any]) -> Texture:
+        return Texture(self.outline, parts["texels"])
+
+    def derivatives(self, derivative: Any) -> dict[Any, Any]:
+        is_whole = isinstance(derivative, Texture)
+        return {"texels": derivative.texels if is_whole else ByLevels(self, derivative)}
 
     @property
     def size(self) -> tuple[int, int, int, int]:
         """The number that identifies it in kernels: see `ir.types.TextureType`."""
-        return (*self.resource.layout.level_extents(0), self.level_count)
+        return (*self.layout.level_extents(0), self.level_count)
 
     def with_texels(self, texels: np.ndarray[Any, Any]) -> Texture:
         """A texture of the same form with other texels of level 0: floats of 32 bits, if this has
@@ -84,17 +126,17 @@ class Texture:
             first = array(texels, dtype=self.texels.element, device=self.device)
             levels = [level.numpy() for level in self.mips.levels(first)]
         contents = [np.ascontiguousarray(level, np.float32) for level in levels]
-        return texture_of_levels(self.device, self.resource.layout, contents, self.mips)
+        return texture_of_levels(self.device, self.layout, contents, self.mips)
 
     @property
     def dimension(self) -> Dimension:
         """``"1d"``, ``"2d"``, ``"3d"`` or ``"cube"``."""
-        return self.resource.layout.dimension
+        return self.layout.dimension
 
     @property
     def extents(self) -> Extents:
         """Width, height and depth in texels: 1 where there is no such axis, 6 faces of a cube."""
-        return self.resource.layout.extents
+        return self.layout.extents
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -105,22 +147,22 @@ class Texture:
 
     def shape_of(self, level: int) -> tuple[int, ...]:
         """The shape of a level."""
-        return self.resource.layout.level_shape(level)
+        return self.layout.level_shape(level)
 
     @property
     def channel_count(self) -> int:
         """Channels of a texel: 1, 2 or 4."""
-        return self.resource.layout.format.channel_count
+        return self.layout.format.channel_count
 
     @property
     def format(self) -> str:
         """The format of texels, such as ``"rgba8unorm"``."""
-        return self.resource.layout.format.name
+        return self.layout.format.name
 
     @property
     def level_count(self) -> int:
         """Levels: 1 without mips."""
-        return self.resource.layout.level_count
+        return self.layout.level_count
 
     @property
     def mips_are_made(self) -> bool:
@@ -151,7 +193,7 @@ class Texture:
                 SR0627 for a format that the device lacks; SR0651 for a `device` that is none.
         """
         device = asked_device(device) or current_device()
-        return Texture(device, device.runtime.wrap_texture(native))
+        return texture_of(device, device.runtime.wrap_texture(native))
 
     @api_boundary
     def numpy(self, level: int = 0) -> np.ndarray[Any, Any]:
@@ -168,7 +210,8 @@ class Texture:
             ShapeError: SR0814, where there is no such level.
             BoundsError: As `Array.numpy`, reported by a kernel since the last synchronisation.
         """
-        layout = self.resource.layout
+        layout = self.layout
+        self.texels.check_readable("`.numpy()` of a texture")
         if not 0 <= level < layout.level_count:
             raise error("SR0814", level=level, count=layout.level_count)
         self.device.read([])
@@ -183,7 +226,8 @@ class Texture:
         )
 
     def __repr__(self) -> str:
-        where = self.device.capabilities.runtime
+        device = cast("Device | None", self.device)  # one that is traced is on none
+        where = "traced" if device is None else device.capabilities.runtime
         levels = f", levels={self.level_count}" if self.level_count > 1 else ""
         kind = f"{self.dimension!r}, {self.format!r}"
         return f"Texture({kind}, shape={self.shape}{levels}, device={where!r})"
@@ -199,7 +243,16 @@ def texture_of_levels(
     resource = device.runtime.create_texture(layout)
     for level, content in enumerate(contents):
         device.runtime.write_texture(resource, level, content.data)
-    return Texture(device, resource, mips)
+    return texture_of(device, resource, mips)
+
+
+def texture_of(device: Device, resource: DeviceTexture, mips: Mips | None = None) -> Texture:
+    """The texture that lies in `resource`."""
+    layout = resource.layout
+    count = sum(prod(layout.level_extents(k)) for k in range(layout.level_count))
+    texel = texel_of(layout.format.channel_count)
+    texels = Array(device, texel, (count,), cast("Any", resource))
+    return Texture(TextureOutline(layout, mips), texels)
 
 
 @api_boundary

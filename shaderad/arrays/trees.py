@@ -9,7 +9,8 @@ memory only then.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -46,11 +47,47 @@ class StructArray:
         return f"StructArray({list(self._structs)!r})"
 
 
-class HostPointer:
+class Branch(ABC):
+    """A value of ours that holds others."""
+
+    __slots__ = ()
+
+    @property
+    def key(self) -> Hashable:
+        """Its form, without the content of its parts."""
+        return type(self)
+
+    @property
+    @abstractmethod
+    def parts(self) -> dict[Any, Any]:
+        """The values that it holds."""
+
+    @abstractmethod
+    def with_parts(self, parts: dict[Any, Any]) -> Any:
+        """A value like this one that holds `parts`."""
+
+    @abstractmethod
+    def derivatives(self, derivative: Any) -> dict[Any, Any] | None:
+        """The derivatives of its parts in one of it; `None` if that is none."""
+
+
+class HostPointer(Branch):
     """A pointer to the elements of `target`, an array; made by `sad.pointer`."""
 
     def __init__(self, target: Any) -> None:
         self.target = target
+
+    @property
+    def parts(self) -> dict[Any, Any]:
+        return {"target": self.target}
+
+    def with_parts(self, parts: dict[Any, Any]) -> HostPointer:
+        return HostPointer(parts["target"])
+
+    def derivatives(self, derivative: Any) -> dict[Any, Any] | None:
+        if isinstance(derivative, int):
+            return {"target": None}  # 0 replaces a pointer whose target holds no floats
+        return derivative.parts if isinstance(derivative, HostPointer) else None
 
     def __len__(self) -> int:
         return len(self.target)
@@ -165,11 +202,12 @@ def mapped(function: Callable[..., Any], tree: Any, *others: Any, name: str = "v
 def zeros_for_none(tree: Any, values: Any) -> Any:
     """`values`, built like `tree`, with 0 in place of `None` in fields of structs.
 
-    An array of structs may replace a struct.
+    An array of structs may replace a struct, and arrays of levels a texture.
     """
     parts = children(tree)
     is_whole = info_of(tree) is not None and values is not None and children(values) is None
-    if parts is None or is_whole:
+    is_by_levels = isinstance(tree, Branch) and not isinstance(values, Branch | int | None)
+    if parts is None or is_whole or is_by_levels:
         return values
     own = matching(tree, parts, values, "value")
     filled = {key: zeros_for_none(part, own[key]) for key, part in parts.items()}
@@ -188,8 +226,8 @@ def leaves(tree: Any) -> list[Any]:
 
 def children(tree: Any) -> dict[Any, Any] | None:
     """The parts of a container by key; `None` for a leaf. Lists of numbers are data: leaves."""
-    if isinstance(tree, HostPointer):
-        return {"target": tree.target}
+    if isinstance(tree, Branch):
+        return tree.parts
     parts = _in_order(tree)
     if parts is None:
         return struct_fields(tree)
@@ -212,12 +250,13 @@ def matching(tree: Any, parts: dict[Any, Any], other: Any, name: str) -> dict[An
     Raises:
         DerivativeError: SR0452 if `other` is built differently.
     """
-    if other is None or (isinstance(tree, HostPointer) and isinstance(other, int)):
-        return dict.fromkeys(parts)  # 0 replaces a pointer whose target holds no floats
-    if isinstance(tree, HostPointer) and isinstance(other, HostPointer):
-        return {"target": other.target}
-    is_sequence = _in_order(tree) is not None
-    other_parts = _in_order(other) if is_sequence else struct_fields(other)
+    if other is None:
+        return dict.fromkeys(parts)
+    if isinstance(tree, Branch):
+        other_parts = tree.derivatives(other)
+    else:
+        is_sequence = _in_order(tree) is not None
+        other_parts = _in_order(other) if is_sequence else struct_fields(other)
     if other_parts is None or set(other_parts) != set(parts):
         raise error("SR0452", name=name, wanted=described(tree), found=described(other))
     return other_parts
@@ -232,8 +271,8 @@ def _in_order(tree: Any) -> dict[Any, Any] | None:
 
 def built_like(tree: Any, parts: dict[Any, Any]) -> Any:
     """A container like `tree` with other parts."""
-    if isinstance(tree, HostPointer):
-        return HostPointer(parts["target"])
+    if isinstance(tree, Branch):
+        return tree.with_parts(parts)
     if _in_order(tree) is None:
         return rebuilt(tree, parts)
     if hasattr(tree, "_fields"):  # a named tuple

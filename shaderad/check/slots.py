@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array, array, is_host_array
-from shaderad.arrays.textures import Texture
+from shaderad.arrays.textures import ByLevels, Texture
 from shaderad.arrays.trees import HostPointer, is_pointer_structs, rebuilt, struct_fields
 from shaderad.diagnostics import error
 from shaderad.ir import types
@@ -147,7 +147,7 @@ def _is_differentiable(leaf: Any) -> bool:
 
 
 def _leaf_paths(tree: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    parts = trees.children(tree)
+    parts = None if isinstance(tree, Texture) else trees.children(tree)
     if parts is None:
         yield path, tree
         return
@@ -180,7 +180,13 @@ def with_leaves(
     def replaced(leaf: Any) -> Any:
         return next(remaining) if _is_differentiable(leaf) else leaf if keeps_others else None
 
-    return [trees.mapped(replaced, arg) for arg in args]
+    def rebuilt_tree(tree: Any) -> Any:
+        parts = None if isinstance(tree, Texture) else trees.children(tree)
+        if parts is None:
+            return replaced(tree)
+        return trees.built_like(tree, {key: rebuilt_tree(part) for key, part in parts.items()})
+
+    return [rebuilt_tree(arg) for arg in args]
 
 
 def gradient_vectors(
@@ -211,8 +217,9 @@ def _part_vectors(tree: Any, derivative: Any) -> list[Vector]:
     vectors: list[Vector] = []
 
     def collect(_: Any, part: Any) -> None:
-        if isinstance(part, Array):
-            vectors.append(_floats_of(part.numpy()))
+        content = part.content if isinstance(part, ByLevels) else part
+        if isinstance(content, Array):
+            vectors.append(_floats_of(content.numpy()))
 
     trees.mapped(collect, tree, derivative)
     return vectors

@@ -12,16 +12,13 @@ from collections import deque
 from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Generic, TypeVar
 from weakref import ref
 
-from shaderad.bodies.outputs import are_local, axes_of_launch
-from shaderad.bodies.ranges import conditions, holding
+from shaderad.bodies.outputs import axes_of_launch
 from shaderad.device.lines import AtUserLine
-from shaderad.diagnostics import nesting
 from shaderad.diagnostics.progress import Work
-from shaderad.ir import sizes, types
+from shaderad.ir import types
 from shaderad.ir.pointers import is_pooled
 from shaderad.ir.prints import prints
 from shaderad.ir.types import Access
@@ -29,9 +26,6 @@ from shaderad.lower.bindings import Lowered, Mode, Site, Variant
 from shaderad.runtime.process import call_in_children, let_through
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Any
-
     from shaderad.bodies.outputs import Axis
     from shaderad.ir import nodes
     from shaderad.ir.sizes import Size
@@ -289,18 +283,10 @@ class KernelFacts:
         )
         self.is_prebuilt = kernel.is_built
         self.has_prints = bool(prints(kernel.body))
-        self._ranges: KernelRanges | None = None
         self._axes: tuple[tuple[Axis, ...], ...] | None = None
-        self._are_local: dict[frozenset[str], bool] = {}
         self._names_in: dict[tuple[str, ...], frozenset[str]] = {}
         self.name_by_path = {item.path: item.name for item in (*kernel.buffers, *kernel.uniforms)}
         """The path of each array and uniform in the arguments."""
-
-    def ranges(self, kernel: nodes.Kernel) -> KernelRanges:
-        """The ranges of `kernel`'s indices."""
-        if self._ranges is None:
-            self._ranges = KernelRanges(kernel)
-        return self._ranges
 
     def axes_of_launch(self, kernel: nodes.Kernel) -> tuple[tuple[Axis, ...], ...]:
         """For each Index, the axes of arrays that are as long as the launch."""
@@ -308,18 +294,6 @@ class KernelFacts:
             built = kernel.built_axes
             self._axes = axes_of_launch(kernel) if built is None else built
         return self._axes
-
-    def are_results_local(self, kernel: nodes.Kernel, launch_shaped: frozenset[str]) -> bool:
-        """True if the backward dispatch of `kernel` can also compute its results.
-
-        This holds if each result is an element of its own thread, or a sum that is held until the
-        thread ends.
-        """
-        if launch_shaped not in self._are_local:
-            self._are_local[launch_shaped] = not self.is_prebuilt and are_local(
-                kernel, launch_shaped
-            )
-        return self._are_local[launch_shaped]
 
     def names_in(self, arguments: tuple[str, ...]) -> frozenset[str]:
         """The differentiable arrays and uniforms of the arguments with these names."""
@@ -331,51 +305,3 @@ class KernelFacts:
                 if name in self.differentiable and path[0] in arguments
             )
         return names
-
-
-_LaunchFacts = tuple[tuple[int, ...], "Mapping[str, tuple[int, ...]]", "Mapping[str, Any]"]
-"""Extents of a launch, shapes of arrays, words of uniforms."""
-
-
-class KernelRanges:
-    """Ranges of a kernel's indices, from the extents and integer uniforms of a launch."""
-
-    def __init__(self, kernel: nodes.Kernel) -> None:
-        with nesting(kernel.name, kernel.span):
-            self._conditions = conditions(kernel)
-        names = sorted(frozenset[str]().union(*map(sizes.symbols, self._conditions)))
-        signed = {u.name: u.type == types.INT for u in kernel.uniforms}
-        self.reads_uniforms = not signed.keys().isdisjoint(names)
-        """True if the conditions depend on uniforms of a launch."""
-        self._readers = {name: _reader(name, signed) for name in names}
-        self._kept_natural = lru_cache(maxsize=64)(self._natural_where)
-
-    def natural(
-        self,
-        dim: tuple[int, ...],
-        shapes: Mapping[str, tuple[int, ...]],
-        uniforms: Mapping[str, Any],
-    ) -> frozenset[Size]:
-        """The conditions that are true: see `bodies/ranges.py`."""
-        if not self._conditions:
-            return self._conditions
-        launch = (dim, shapes, uniforms)
-        return self._kept_natural(tuple(read(launch) for read in self._readers.values()))
-
-    def _natural_where(self, numbers: tuple[int | None, ...]) -> frozenset[Size]:
-        values = {name: n for name, n in zip(self._readers, numbers, strict=True) if n is not None}
-        return holding(self._conditions, values)
-
-
-def _reader(name: str, signed: Mapping[str, bool]) -> Callable[[_LaunchFacts], int | None]:
-    """Reads a symbol of `bodies/ranges.py` from a launch; `None` if only the device knows it."""
-    if name in signed:
-        return lambda launch: _whole(launch[2][name], is_signed=signed[name])
-    buffer, _, axis = name.rpartition(".")
-    if buffer:
-        return lambda launch: launch[1][buffer][int(axis)] if buffer in launch[1] else None
-    return lambda launch: launch[0][int(axis)]
-
-
-def _whole(words: Any, *, is_signed: bool) -> int | None:
-    return int.from_bytes(words, "little", signed=is_signed) if isinstance(words, bytes) else None

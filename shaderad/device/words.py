@@ -34,6 +34,11 @@ def uniform_words(value: Any, t: types.Type, name: str) -> bytes:
     storage, shape = buffers.to_storage(value, t, name)
     if shape:
         raise error("SR0357", name=name, type=t, shape=shape)
+    return words_of(storage, t)
+
+
+def words_of(storage: np.ndarray[Any, Any], t: types.Type) -> bytes:
+    """The words of an element of type `t`, of which `storage` is the content in device memory."""
     raw = storage.tobytes()
     return b"".join(_leaf_words(raw, leaf) for leaf in types.leaves(t))
 
@@ -50,3 +55,19 @@ def _leaf_words(raw: bytes, leaf: types.Leaf) -> bytes:
         half = np.frombuffer(raw, np.float16, 1, leaf.offset)
         return half.astype(np.float32).tobytes()
     return raw[leaf.offset : leaf.offset + types.byte_count(leaf.scalar)]
+
+
+def storage_of_words(words: bytes, t: types.Type) -> bytes:
+    """The bytes of an element of type `t` in device memory, of which `words` are the words."""
+    content = bytearray(buffers.byte_count(t, 1))
+    start = 0
+    for leaf in types.leaves(t):
+        size = types.byte_count(leaf.scalar)
+        if leaf.scalar.kind is types.Kind.HALF:
+            word = np.frombuffer(words, np.float32, 1, start).astype(np.float16).tobytes()
+            start += 4
+        else:
+            word = words[start : start + size]
+            start += size
+        content[leaf.offset : leaf.offset + size] = word
+    return bytes(content)

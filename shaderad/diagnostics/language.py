@@ -304,15 +304,10 @@ MESSAGES: dict[str, Message] = {
         help="print in a `@sad.kernel`, or call `{function}` on numbers",
     ),
     "SR0266": _language(
-        "kernel `{kernel}` prints and writes no array, and a graph calls it",
-        note="a graph computes what its results need, and nothing needs this call",
-        help="write the printed values to an array of the graph, or call the kernel outside",
-    ),
-    "SR0267": _language(
-        "kernel `{kernel}` reads textures or samplers, and a graph calls it",
-        note="graphs work on arrays only, and so do `vmap`, loops and higher derivatives",
-        help="call it outside the graph, or look the texture up by `render.texture`, which works "
-        "on arrays",
+        "kernel `{kernel}` prints and writes no array, and a loop, batch, derivative or build of a "
+        "graph calls it",
+        note="these compute only what their results need, and nothing needs this call",
+        help="write the printed values to an array, or call the kernel in the graph itself",
     ),
     "SR0280": _language(
         "`{array}` is written both at the thread's own index and at another one",

@@ -288,9 +288,17 @@ MESSAGES: dict[str, Message] = {
         "with axes or `None` in them; `in_axes` has one entry per positional argument",
     ),
     "SR0399": _language(
-        "`vmap` cannot map kernel `{kernel}`: {why}",
-        help="pass mapped arrays as parameters of their own, such as `x: sad.In[float]`, and map a "
-        "kernel before it is built: a graph that maps it can be built, too",
+        "`vmap` cannot map kernel `{kernel}` in a `while_loop` that elements of the batch leave at "
+        "different times",
+        note="it was built, follows pointers to mapped arrays, or has a gradient by a texture, so "
+        "it runs for one element at a time",
+        help="call it outside of the loop, or pass mapped arrays as parameters of their own, such "
+        "as `x: sad.In[float]`",
+    ),
+    "SR0400": _language(
+        "`vmap` cannot map {place}, which is a texture",
+        help="give it the axis `None` in `in_axes`, and map the coordinates; to map texels, use "
+        "`render.texture`, which reads arrays",
     ),
     "SR0320": _language(
         "the size `{size}` is not known while a function is traced, and {what} needs a number",

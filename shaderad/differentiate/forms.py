@@ -6,9 +6,9 @@ comes back as a struct, 0 in fields that hold no float.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -24,13 +24,15 @@ from shaderad.arrays.arrays import (
     zeros,
 )
 from shaderad.arrays.tape import trace_of
-from shaderad.arrays.textures import Texture
+from shaderad.arrays.textures import ByLevels, Texture
 from shaderad.arrays.trees import rebuilt, struct_fields
 from shaderad.device.devices import Device, check_same
 from shaderad.diagnostics import error, text_of
 from shaderad.execute.convert import in_form, summed
 from shaderad.ir import types
 from shaderad.runtime import buffers
+
+Like = Callable[[Any, types.Type, Shape, str], Array]
 
 
 def in_form_given(gradient: Array, given: Any, element: types.Type) -> Any:
@@ -66,32 +68,44 @@ def texels_in_form(gradient: Array, given: Texture) -> Any:
     levels: list[Array] = []
     start = 0
     for level in range(given.level_count):
-        levels.append(gradient.viewed(gradient.element, given.shape_of(level), start))
-        start += levels[-1].byte_count
+        shape = given.shape_of(level)
+        levels.append(gradient[start : start + prod(shape)].reshape(shape))
+        start += prod(shape)
     if given.mips is not None:
         return given.mips.pulled(levels)
     return levels[0] if len(levels) == 1 else tuple(levels)
 
 
-def texels_from_form(tangent: Any, given: Texture, name: str) -> Array:
-    """The tangent by level 0 of a texture, or by each of given levels -> that by all texels."""
-    element, device = given.texels.element, given.device
+def by_levels(tree: Any) -> Any:
+    """A tree of gradients, with those of textures by levels."""
+    if isinstance(tree, Texture):
+        texels = cast("Array | None", tree.texels)
+        return None if texels is None else texels_in_form(texels, tree)
+    parts = trees.children(tree)
+    if parts is None:
+        return tree
+    return trees.built_like(tree, {key: by_levels(part) for key, part in parts.items()})
+
+
+def texels_from_form(tangent: Any, given: Texture, name: str, like: Like) -> Array:
+    """The tangent by level 0 of a texture, or by each of given levels -> that by all texels.
+
+    `like` makes an array of an element type and shape of a derivative, which has a name.
+    """
+    element = given.texels.element
     is_one = given.mips is not None or given.level_count == 1
     parts: Sequence[Any] = [tangent] if is_one else tangent
     if not isinstance(parts, list | tuple) or (not is_one and len(parts) != given.level_count):
         raise error("SR0452", name=name, wanted=f"a tuple of {given.level_count} arrays",
                     found=trees.described(tangent))  # fmt: skip
-    levels = [
-        derivative_like(part, element, given.shape_of(k), device, name)
-        for k, part in enumerate(parts)
-    ]
+    levels = [like(part, element, given.shape_of(k), name) for k, part in enumerate(parts)]
     if given.mips is not None:
         levels = given.mips.levels(levels[0])
-    whole, start = zeros(device, element, given.texels.shape), 0
-    for level in levels:
-        copied(level, whole.viewed(element, level.shape, start))
-        start += level.byte_count
-    return whole
+    rows = [level.ravel() for level in levels]
+    # Imported here: a kernel alone needs no functions on arrays.
+    from shaderad.functions.layout import concatenate
+
+    return rows[0] if len(rows) == 1 else concatenate(rows)
 
 
 def split(gradient: Array, given: Any, fields: Mapping[str, Any]) -> Any:
@@ -127,7 +141,14 @@ def cotangent_of(result: Array, given: Any, name: str) -> Array | None:
     """
     if given is None or not types.is_differentiable(result.element):
         return None
+    if isinstance(given, ByLevels):
+        return texels_from_form(given.content, given.texture, name, like_on(result.device))
     return derivative_like(given, result.element, result.shape, result.device, name)
+
+
+def like_on(device: Device) -> Like:
+    """`derivative_like` on a device."""
+    return lambda given, element, shape, name: derivative_like(given, element, shape, device, name)
 
 
 def derivative_like(

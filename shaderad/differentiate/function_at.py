@@ -126,12 +126,6 @@ def _check_followable(tree: Any) -> None:
 def _lift(leaf: Any, trace: Trace, device: Device) -> Any:
     """A traced array in place of whatever holds floats; everything else as it is."""
     found: Array | None = None
-    if isinstance(leaf, Texture):
-        if trace_of([leaf.texels]) is not None:
-            raise error("SR0451")
-        lifted = leaf.copy()
-        trace.follow(lifted.texels)
-        return lifted
     if isinstance(leaf, Array):
         if trace_of([leaf]) is not None:
             raise error("SR0451")
@@ -178,26 +172,18 @@ def _lifted_leaves(lifted: Any) -> list[Any]:
     found: list[Any] = []
 
     def collect(leaf: Any) -> None:
-        found.append(_array_of(leaf))
+        found.append(leaf)
 
     _mapped_lifted(collect, lifted)
     return found
 
 
-def _array_of(leaf: Any) -> Any:
-    """The array that a trace follows: the texels of a texture."""
-    return leaf.texels if isinstance(leaf, Texture) else leaf
-
-
 def _gradient(cotangents: Values, given: Any, lifted: Any) -> Any:
-    lifted = _array_of(lifted)
     if not holds_floats(lifted):
         return None
     found = cotangents.of(lifted)
     if found is None:
         found = zeros(lifted.device, lifted.element, lifted.shape)
-    if isinstance(given, Texture):
-        return forms.texels_in_form(found, given)
     fields = None if isinstance(given, Array) else struct_fields(given)
     if fields is not None:
         return forms.split(found, given, fields)
@@ -212,16 +198,15 @@ def _gradient_tree(cotangents: Values, given: Any, lifted: Any) -> Any:
     found = {k: _gradient_tree(cotangents, part, columns[k]) for k, part in parts.items()}
     if isinstance(given, HostPointer) and found["target"] is None:
         return None
+    if isinstance(given, Texture):
+        return forms.texels_in_form(found["texels"], given)
     if info_of(given) is not None:  # fields that hold no float are 0
         found = {k: 0 if part is None else part for k, part in found.items()}
     return trees.built_like(given, found)
 
 
 def _set_tangent(values: Values, lifted: Any, tangent: Any) -> None:
-    if isinstance(lifted, Texture):
-        if tangent is not None:
-            values.add(lifted.texels, forms.texels_from_form(tangent, lifted, "tangent"))
-    elif holds_floats(lifted):
+    if holds_floats(lifted):
         found = forms.cotangent_of(lifted, tangent, "tangent")
         if found is not None:
             values.add(lifted, found)

@@ -1,7 +1,7 @@
 """A function at its arguments -> its Jacobian: `vmap` of its pullback or of its tangents.
 
 A Jacobian is a graph, in which the unit vectors are a batch, in chunks that fit memory. Where the
-function cannot be traced, or its kernels have no batch, one unit vector follows the other.
+function cannot be traced, one unit vector follows the other.
 Invariant: vector axes are spelled out, behind the axes of their array.
 """
 
@@ -17,7 +17,6 @@ import numpy as np
 
 from shaderad.arrays.arrays import Array
 from shaderad.arrays.traced_sizes import shown
-from shaderad.diagnostics import Error
 from shaderad.differentiate.linearised import Linearised
 from shaderad.differentiate.linearised_traces import TracedAt
 from shaderad.functions import components, elements, layout, loops
@@ -90,12 +89,7 @@ def _of_units(function: Derivatives, like: Any, at: Linearised) -> list[Any]:
     def spelled(unit: Any) -> list[Any]:
         return [components.spelled_out(x) for x in function(unit)]
 
-    try:
-        return _in_chunks(vmap(spelled), form, _chunk(sizes.product(_spelled(form)), at.graph))
-    except Error as refusal:
-        if refusal.code != "SR0399":
-            raise
-    return _in_chunks(lambda units: [layout.with_axis(x, 0) for x in spelled(units[0])], form, 1)
+    return _in_chunks(vmap(spelled), form, _chunk(sizes.product(_spelled(form)), at.graph))
 
 
 def _chunk(count: Size, graph: Graph) -> Size:

@@ -1,9 +1,9 @@
-"""A kernel at its arguments: differentiated by its own launch.
+"""A kernel at its arguments: differentiated by the graph of its call.
 
-Gradients and tangents are by buffer and uniform for the launch, in the form of the arguments for
-the caller. Invariant: a gradient has the shape and element type of its argument, trailing axis
-where it was given so; a struct comes back as a struct, 0 in fields that hold no float; a pointer as
-a pointer to a gradient array, element by element through the pools of the launch.
+The graph has gradients and tangents by buffer and uniform, the caller in the form of the arguments.
+Invariant: a gradient has the shape and element type of its argument, trailing axis where it was
+given so; a struct comes back as a struct, 0 in fields that hold no float; a pointer as a pointer to
+a gradient array, element by element through the pools of the call.
 """
 
 from __future__ import annotations
@@ -27,22 +27,26 @@ from shaderad.differentiate.forms import (
     derivative_like,
     field_of,
     in_form_given,
+    like_on,
     tangents_of,
     texels_from_form,
 )
-from shaderad.execute.call import CallArguments, bound_call, launch_of, results_of
-from shaderad.execute.launch_steps import start
+from shaderad.execute.call import CallArguments, bound_call, call_result, on_device
+from shaderad.execute.derivative_graphs import pulled, pushed
 from shaderad.execute.pools import joined, numbers_of, part_of
+from shaderad.execute.run_graph import GraphStep, runs_now
+from shaderad.execute.runner import GraphRunner
 from shaderad.ir import types
 from shaderad.ir.pointers import POINTED, comes_apart, holds_pointers, is_pooled, reaches_floats
 from shaderad.language.signatures import Launchable
+from shaderad.lower.bindings import Mode
 from shaderad.runtime import buffers
 
 if TYPE_CHECKING:
-    from shaderad.execute.launch import Launch
+    from shaderad.execute.call import BoundCall
     from shaderad.execute.pools import LaunchPools, Pool
+    from shaderad.ir.arrays import Value
     from shaderad.ir.nodes import Kernel
-    from shaderad.lower.bindings import Mode
 
 
 @dataclass(eq=False, slots=True)
@@ -50,86 +54,108 @@ class KernelAt:
     """A kernel at its arguments."""
 
     call: CallArguments
-    launch: Launch
+    bound: BoundCall
+    run: GraphStep
     out: Any
 
     @property
-    def kernels(self) -> list[Kernel]:
-        return [self.launch.kernel]
+    def kernels(self) -> Sequence[Kernel]:
+        return self.run.kernels
 
     def is_differentiable(self, position: int) -> bool:
         return bool(self._names([position]))
 
     def pull(self, out_bar: Any, positions: Sequence[int], into: Sequence[Any] | None) -> list[Any]:
-        launch, call = self.launch, self.call
-        pairs = zip(launch.outputs, cotangents_of(self.out, out_bar), strict=True)
-        given = {name: bar for name, bar in pairs if bar is not None}
-        names = tuple([call.positional[k] for k in positions])
-        wanted = launch.facts.names_in(names)
-        sums = self._in_place(positions, into) if into is not None else None
-        is_in_place = sums is not None and frozenset(sums) == wanted and _are_apart(sums, given)
-        gradients = launch.backward(wanted, given, sums if is_in_place else None) if wanted else {}
-        if is_in_place and into is not None:
+        bound, call = self.bound, self.call
+        bars = cotangents_of(self.out, out_bar)
+        arguments = [call.positional[k] for k in positions]
+        wanted = bound.form.facts.names_in(tuple(arguments))
+        order = [name for name in bound.form.node.names if name in wanted]
+        flags = tuple([name in wanted for name in bound.form.node.names])
+        totals = self._in_place(positions, into) if into is not None else {}
+        if into is not None and totals.keys() == wanted and _are_apart(totals, bars):
+            if wanted:
+                self.run.gradients(flags, bars, [totals[name] for name in order])
             return list(into)
+        gradients = dict(zip(order, self.run.gradients(flags, bars), strict=True)) if wanted else {}
         # Most arguments are arrays that are read as they are.
-        found = [
+        formed = [
             gradients[name]
-            if name in gradients and call.given[name] is launch.inputs.get(name)
-            else gradient_form(call.given[name], self._type(name), (name,), launch, gradients)
-            for name in names
+            if name in gradients and call.given[name] is bound.operand(name)
+            else gradient_form(call.given[name], self._type(name), (name,), bound, gradients)
+            for name in arguments
         ]
-        return found if into is None else accumulated(found, into)
+        return formed if into is None else accumulated(formed, into)
 
     def push(self, tangents: Sequence[Any]) -> Any:
-        launch = self.launch
-        given = self._tangents(tangents)
-        found = launch.forward(given) if given else {}
-        return tangents_of(self.out, [found.get(name) for name in launch.outputs])
+        dots = self._tangents(tangents)
+        if not dots:
+            return tangents_of(self.out, [None] * len(self.run.results))
+        moved = self.run.tangents([dots.get(name) for name in self.bound.form.node.names])
+        return tangents_of(self.out, moved)
 
-    def prepare(self, mode: Mode, positions: Sequence[int]) -> None:
-        """Lowers and compiles a mode, by the arguments at `positions`, before it is dispatched."""
-        self.launch.prepare(mode, self._names(positions))
+    def compile(self, mode: Mode, positions: Sequence[int]) -> None:
+        """Compiles a mode, by the arguments at `positions`, before it is dispatched."""
+        bound, run = self.bound, self.run
+        names = self._names(positions)
+        flags = tuple([name in names for name in bound.form.node.names])
+        graph = run.graph
+        if mode is Mode.BACKWARD:
+            graph = pulled(graph, flags, tuple(map(_is_float, graph.outputs)))
+        elif mode is Mode.FORWARD:
+            graph = pushed(graph, flags)
+        runner = bound.device.kept(GraphRunner)
+        runner.compile(graph, bound.operands, bound.form.size_by_name)
 
     def _names(self, positions: Sequence[int]) -> frozenset[str]:
         """The differentiable arrays and uniforms of the arguments at `positions`."""
         positional = self.call.positional
-        return self.launch.facts.names_in(tuple([positional[k] for k in positions]))
+        return self.bound.form.facts.names_in(tuple([positional[k] for k in positions]))
 
     def _type(self, name: str) -> types.Type:
         """The type of an argument; constants have no derivative, whatever their type."""
         return self.call.function.signature.variable_types.get(name, types.VOID)
 
     def _tangents(self, tangents: Sequence[Any]) -> dict[str, Array]:
-        collected = Tangents(self.launch)
+        collected = Tangents(self.bound)
         for name, tangent in zip(self.call.positional, tangents, strict=True):
             collected.add(self._type(name), (name,), self.call.given[name], tangent)
         return collected.arrays()
 
     def _in_place(self, positions: Sequence[int], into: Sequence[Any]) -> dict[str, Array]:
         """Sums that the dispatch itself can add to: arrays of 32-bit floats, by name."""
-        found: dict[str, Array] = {}
-        if self.launch.facts.is_prebuilt:
-            return found
-        paths = self.launch.facts.name_by_path
+        totals: dict[str, Array] = {}
+        facts = self.bound.form.facts
+        if facts.is_prebuilt:
+            return totals
         for position, total in zip(positions, into, strict=True):
-            name = self.call.positional[position]
-            t = self._type(name)
+            argument = self.call.positional[position]
+            t, name = self._type(argument), facts.name_by_path.get((argument,))
             element = t.element if isinstance(t, types.BufferType) else t
             is_float = {s.kind for s in types.scalars(element)} == {types.Kind.FLOAT}
             is_whole = is_float and not isinstance(t, types.TextureType)
-            if isinstance(total, Array) and is_whole and (name,) in paths:
-                shape = self.launch.shape_of(paths[name,])
-                check_sum(total, element, shape, self.launch.device)
-                if total.offset == 0 and self.launch.is_apart(total):
-                    found[paths[name,]] = total.viewed(element, shape)
-        return found
+            if isinstance(total, Array) and is_whole and name is not None:
+                shape = self.bound.operand(name).shape
+                check_sum(total, element, shape, self.bound.device)
+                if total.offset == 0 and self._is_apart(total):
+                    totals[name] = total.viewed(element, shape)
+        return totals
+
+    def _is_apart(self, array: Array) -> bool:
+        """True if no input or result lies in the buffer of `array`."""
+        known = (x for x in (*self.run.operands, *self.run.results) if not x.is_pending)
+        return all(x.buffer is not array.buffer for x in known)
 
 
-def _are_apart(sums: Mapping[str, Array], cotangents: Mapping[str, Array]) -> bool:
+def _is_float(value: Value) -> bool:
+    return types.is_differentiable(value.element)
+
+
+def _are_apart(totals: Mapping[str, Array], bars: Sequence[Array | None]) -> bool:
     """True if no sum shares its buffer with another sum or with a cotangent."""
-    totals = [id(x.buffer) for x in sums.values()]
-    cotangent_buffers = {id(x.buffer) for x in cotangents.values()}
-    return len(set(totals)) == len(totals) and cotangent_buffers.isdisjoint(totals)
+    buffers_ = [id(x.buffer) for x in totals.values()]
+    of_bars = {id(bar.buffer) for bar in bars if bar is not None}
+    return len(set(buffers_)) == len(buffers_) and of_bars.isdisjoint(buffers_)
 
 
 def kernel_at(
@@ -142,24 +168,28 @@ def kernel_at(
             t = type_by_name.get(name)
             if name not in call.positional and t is not None and reaches_floats(t):
                 raise error("SR0453", name=name)
-    launch = launch_of(call)
-    if trace_of(launch.sources.values()) is not None:
+    bound = on_device(call)
+    if trace_of(bound.operands) is not None:
         raise error("SR0451")
-    start(launch, when, launch.facts.differentiable)
-    return KernelAt(call, launch, results_of(launch))
+    run = GraphStep(bound.form.graph, bound.operands, bound.form.size_by_name, bound.device, when)
+    if when is not When.NOW:
+        run.expected = tuple(map(run.is_active, range(len(bound.operands))))
+    run.start(is_now=runs_now(when))
+    return KernelAt(call, bound, run, call_result(bound.form, run.results))
 
 
 Path = tuple[str, ...]
 
 
 def gradient_form(
-    given: Any, t: types.Type, path: Path, launch: Launch, gradients: Mapping[str, Array]
+    given: Any, t: types.Type, path: Path, bound: BoundCall, gradients: Mapping[str, Array]
 ) -> Any:
     """The gradient of one argument; `None` where it leads to no float."""
-    name = launch.facts.name_by_path.get(path)
-    if name is not None and not (launch.pools is not None and is_pooled(t)):
+    name_by_path = bound.form.facts.name_by_path
+    name = name_by_path.get(path)
+    if name is not None and not (bound.pools is not None and is_pooled(t)):
         gradient = gradients.get(name)
-        if gradient is None or launch.inputs.get(name) is given:  # read in the form given
+        if gradient is None or bound.operand(name) is given:  # read in the form given
             return gradient
         return in_form_given(gradient, given, t.element if isinstance(t, types.BufferType) else t)
     if not reaches_floats(t):
@@ -167,15 +197,15 @@ def gradient_form(
     if isinstance(t, types.Struct) and comes_apart(t):
         fields = struct_fields(given) or {}
         parts = {
-            field: gradient_form(fields[field], part, (*path, field), launch, gradients)
+            field: gradient_form(fields[field], part, (*path, field), bound, gradients)
             for field, part in t.fields
         }
         return _rebuilt(given, parts)
-    assert launch.pools is not None
-    behind = _GradientsBehind(launch.pools, gradients)
+    assert bound.pools is not None
+    behind = _GradientsBehind(bound.pools, gradients)
     if isinstance(t, types.Pointer):
-        return behind.pointer(launch.facts.name_by_path[*path, POINTED], 0)
-    return behind.pointer(launch.facts.name_by_path[path], 0).target
+        return behind.pointer(name_by_path[*path, POINTED], 0)
+    return behind.pointer(name_by_path[path], 0).target
 
 
 def _rebuilt(like: Any, parts: dict[str, Any]) -> Any:
@@ -227,10 +257,10 @@ class _GradientsBehind:
 class Tangents:
     """Collects the tangents of arguments by name of buffer and uniform."""
 
-    def __init__(self, launch: Launch) -> None:
-        self._launch = launch
+    def __init__(self, bound: BoundCall) -> None:
+        self._bound = bound
         self._arrays: dict[str, Array] = {}
-        self._behind = None if launch.pools is None else _TangentsBehind(launch.pools)
+        self._behind = None if bound.pools is None else _TangentsBehind(bound.pools)
 
     def add(self, t: types.Type, path: Path, value: Any, tangent: Any) -> None:
         """Notes the tangent of one argument; `None` is zero."""
@@ -244,7 +274,7 @@ class Tangents:
             for name, field in t.fields:
                 self.add(field, (*path, name), fields.get(name), parts.get(name))
             return
-        names = self._launch.facts.name_by_path
+        names = self._bound.form.facts.name_by_path
         if self._behind is not None and is_pooled(t):
             if isinstance(t, types.Pointer):
                 self._behind.add(names[*path, POINTED], 0, tangent)
@@ -255,10 +285,11 @@ class Tangents:
         if name is None:
             return
         if isinstance(value, Texture):
-            self._arrays[name] = texels_from_form(tangent, value, ".".join(path))
+            like = like_on(self._bound.device)
+            self._arrays[name] = texels_from_form(tangent, value, ".".join(path), like)
             return
         element = t.element if isinstance(t, types.BufferType) else t
-        shape, device = self._launch.shape_of(name), self._launch.device
+        shape, device = self._bound.operand(name).shape, self._bound.device
         self._arrays[name] = derivative_like(tangent, element, shape, device, ".".join(path))
 
     def arrays(self) -> dict[str, Array]:

@@ -1,8 +1,8 @@
 """A function at its arguments, ready to pull cotangents back and to push tangents forward.
 
-A kernel is differentiated by its own launch, any other Python function by the tape of what it does
-to arrays; where another transform or a graph is around it, it is a graph, which has derivatives of
-any order. All look the same from outside.
+A kernel is differentiated by the graph of its call, any other Python function by the tape of what
+it does to arrays. Where another transform or a graph is around it, it is a graph, which has
+derivatives of any order. All look the same from outside.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ asked for at that time; under another transform it is a step of that.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from shaderad.arrays import trees
@@ -17,6 +17,7 @@ from shaderad.device.devices import Device
 from shaderad.diagnostics.call_errors import fitting_call
 from shaderad.differentiate.forms import (
     accumulated,
+    by_levels,
     by_parts,
     check_keywords,
     cotangents_of,
@@ -25,11 +26,10 @@ from shaderad.differentiate.forms import (
 from shaderad.execute.bindable_graphs import BoundGraph
 from shaderad.execute.call import device_of
 from shaderad.execute.convert import recorded_form
-from shaderad.execute.run_graph import kernels_of, pulled, pushed, run_graph
-from shaderad.ir import sizes, types
-from shaderad.ir.arrays import ArrayType, Graph, Value
+from shaderad.execute.run_graph import GraphStep
+from shaderad.ir import types
+from shaderad.ir.arrays import ArrayType
 from shaderad.ir.nodes import Kernel
-from shaderad.ir.prints import silent_graph
 from shaderad.language.signatures import Launchable
 from shaderad.rules.equality import shared_graph
 from shaderad.runtime import buffers
@@ -45,7 +45,7 @@ from shaderad.trace.calls import Form, Placeholder, TracedFunction, traced_varia
 from shaderad.trace.primitives import as_number
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class GraphAt:
     """A graph at its operands."""
 
@@ -54,102 +54,31 @@ class GraphAt:
     """All arguments, in one tuple: the positional ones, then keywords and defaults."""
     args: Sequence[Any]
     """The positional arguments as they were given."""
-    operands: list[Array]
-    size_by_name: Mapping[str, int]
-    device: Device
-    when: When
-    out: Any = None
-    _results: list[Array] = field(default_factory=list[Array])
-
-    @property
-    def graph(self) -> Graph:
-        return self.variant.graph
-
-    @property
-    def _again(self) -> Graph:
-        """The graph for derivatives."""
-        return silent_graph(self.graph)
+    run: GraphStep
+    out: Any
 
     @property
     def kernels(self) -> Sequence[Kernel]:
-        return kernels_of(self.graph)
-
-    def start(self) -> None:
-        """Makes the results, which wait until someone looks at them."""
-        if trace_of(self.operands) is None:
-            self._results = [self._pending(v) for v in self.graph.outputs]
-        else:
-            self._results = self._ran(self.graph, self.operands)
-        if self._again is not self.graph and self.when is not When.NEVER:
-            self.run()  # Its kernels print, once; its derivatives do not.
-        self.out = self.variant.result(self._results, self.size_by_name)
-
-    def run(self) -> None:
-        """Computes the results alone, when one is looked at."""
-        if any(one.is_pending for one in self._results):
-            self._fill_in(self._ran(self.graph, self.operands))
+        return self.run.kernels
 
     def is_differentiable(self, position: int) -> bool:
-        return any(self._is_active(k) for k in self._positions(position))
+        return any(map(self.run.is_active, self._positions(position)))
 
     def pull(self, out_bar: Any, positions: Sequence[int], into: Sequence[Any] | None) -> list[Any]:
-        wanted = {k for position in positions for k in self._positions(position)}
-        active = tuple(k in wanted and self._is_active(k) for k in range(len(self.operands)))
-        bars = self._bars(out_bar)
-        given = tuple(bar is not None for bar in bars)
-        with_outputs = self._is_waiting()
-        graph = pulled(self._again, active, given, with_outputs=with_outputs)
-        found = self._with_results(graph, [x for x in bars if x is not None], with_outputs)
-        order = [k for k, one in enumerate(active) if one]
-        gradients = dict(zip(order, found, strict=True))
-        made = [self._form(position, gradients) for position in positions]
-        return made if into is None else accumulated(made, into)
+        run = self.run
+        asked = {k for position in positions for k in self._positions(position)}
+        flags = tuple([k in asked and run.is_active(k) for k in range(len(run.operands))])
+        computed = run.gradients(flags, self._bars(out_bar))
+        order = [k for k, flag in enumerate(flags) if flag]
+        gradients = dict(zip(order, computed, strict=True))
+        formed = [self._form(position, gradients) for position in positions]
+        return formed if into is None else accumulated(formed, into)
 
     def push(self, tangents: Sequence[Any]) -> Any:
-        dots = self._dots(tangents)
-        given = tuple(dot is not None for dot in dots)
-        with_outputs = self._is_waiting()
-        graph = pushed(self._again, given, with_outputs=with_outputs)
-        moved = iter(self._with_results(graph, [x for x in dots if x is not None], with_outputs))
-        by_result = [
-            next(moved) if types.is_differentiable(v.element) else None for v in self.graph.outputs
-        ]
-        shown: list[Array | None] = []
-
-        def collect(leaf: Any) -> None:
-            if isinstance(leaf, Placeholder):
-                shown.append(by_result[leaf.position])
-            else:
-                shown.append(None)
-
-        trees.mapped(collect, self.variant.out)
+        by_result = self.run.tangents(self._dots(tangents))
+        leaves = trees.leaves(self.variant.out)
+        shown = [by_result[x.position] if isinstance(x, Placeholder) else None for x in leaves]
         return tangents_of(self.out, shown)
-
-    def _is_waiting(self) -> bool:
-        """True if the results are to be computed with the next derivative."""
-        return self.when is not When.IF_NEEDED and any(one.is_pending for one in self._results)
-
-    def _with_results(
-        self, graph: Graph, given: Sequence[Array], with_outputs: bool
-    ) -> list[Array]:
-        found = self._ran(graph, [*self.operands, *given])
-        count = len(self._results) if with_outputs else 0
-        self._fill_in(found[:count])
-        return found[count:]
-
-    def _ran(self, graph: Graph, operands: Sequence[Array]) -> list[Array]:
-        return run_graph(graph, operands, self.size_by_name, self.device)
-
-    def _pending(self, v: Value) -> Array:
-        shape = tuple(sizes.evaluate(extent, self.size_by_name) for extent in v.shape)
-        return Array(self.device, v.element, shape, None, pending=self.run)
-
-    def _fill_in(self, found: Sequence[Array]) -> None:
-        for one, computed in zip(self._results, found, strict=False):
-            one.fill_in(computed.buffer, computed.offset)
-
-    def _is_active(self, k: int) -> bool:
-        return types.is_differentiable(self.graph.inputs[k].element)
 
     def _positions(self, position: int) -> Iterator[int]:
         """The positions of the operands of one argument."""
@@ -159,7 +88,7 @@ class GraphAt:
 
     def _bars(self, out_bar: Any) -> list[Array | None]:
         """A cotangent, or nothing, for each output of the graph."""
-        found: list[Array | None] = [None] * len(self.graph.outputs)
+        found: list[Array | None] = [None] * len(self.run.results)
         leaves = trees.leaves(self.variant.out)
         for leaf, bar in zip(leaves, cotangents_of(self.out, out_bar), strict=True):
             if isinstance(leaf, Placeholder):
@@ -168,8 +97,8 @@ class GraphAt:
 
     def _dots(self, tangents: Sequence[Any]) -> list[Array | None]:
         """A tangent, or nothing, for each operand."""
-        filled = self.arguments.filled(self.operands)
-        found: list[Array | None] = [None] * len(self.operands)
+        filled = self.arguments.filled(self.run.operands)
+        found: list[Array | None] = [None] * len(self.run.operands)
         # Defaults and keywords stand behind the positional arguments, and do not move.
         fixed = [None] * (len(filled) - len(tangents))
         pairs = zip(self.arguments.skeleton, filled, [*tangents, *fixed], strict=True)
@@ -193,7 +122,7 @@ class GraphAt:
         skeleton = self.arguments.skeleton[position]
         given = self.args[position]
         found = trees.mapped(formed, skeleton, given, name="argument")
-        return trees.zeros_for_none(given, _in_structs(found, given))
+        return by_levels(trees.zeros_for_none(given, _in_structs(found, given)))
 
 
 def _in_structs(gradient: Any, given: Any) -> Any:
@@ -217,17 +146,15 @@ def _in_form_given(gradient: Array, given: Any) -> Any:
 
 def graph_at(bound: BoundGraph, args: Sequence[Any], *, when: When) -> GraphAt:
     """A graph at its arguments; nothing runs before someone looks at a result."""
-    found = GraphAt(
-        variant=bound.variant,
-        arguments=bound.arguments,
-        args=args,
-        operands=bound.operands,
-        size_by_name=bound.form.size_by_name,
-        device=bound.device,
-        when=when,
+    sizes = bound.form.size_by_name
+    run = GraphStep(bound.variant.graph, bound.operands, sizes, bound.device, when)
+    tape = trace_of(run.operands)
+    run.start(is_now=tape is not None)
+    if tape is not None:
+        tape.record(run)
+    return GraphAt(
+        bound.variant, bound.arguments, args, run, bound.variant.result(run.results, sizes)
     )
-    found.start()
-    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,15 +11,17 @@ from typing import Any
 
 from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array, vector_of
+from shaderad.arrays.textures import ByLevels
 from shaderad.diagnostics import error
-from shaderad.differentiate.forms import check_keywords, is_data
-from shaderad.execute.run_graph import kernels_of, pulled, pushed
+from shaderad.differentiate.forms import by_levels, check_keywords, is_data, texels_from_form
+from shaderad.execute.derivative_graphs import kernels_of, pulled, pushed
 from shaderad.functions.bodies import TracedBody, outer_values
 from shaderad.functions.custom import conformed
 from shaderad.functions.elements import as_array
 from shaderad.ir import types
-from shaderad.ir.arrays import Graph, Value
+from shaderad.ir.arrays import ArrayType, Graph, Value
 from shaderad.ir.nodes import Kernel
+from shaderad.rules.arrays import building as b
 from shaderad.rules.arrays.subgraphs import instantiate, kept
 from shaderad.trace.primitives import made
 from shaderad.trace.traced import TracedArray, tracing
@@ -119,7 +121,7 @@ class TracedAt:
         def gradient(leaf: Any) -> TracedArray | None:
             return by_id.get(id(leaf))
 
-        return trees.zeros_for_none(lifted, trees.mapped(gradient, lifted))
+        return by_levels(trees.zeros_for_none(lifted, trees.mapped(gradient, lifted)))
 
 
 def _is_lifted(leaf: Any) -> bool:
@@ -136,10 +138,23 @@ def _matching(
     def collect(leaf: Any, one: Any) -> None:
         if _is_lifted(leaf):
             like = next(remaining)
-            found.append(None if one is None else conformed(one, like, name))
+            found.append(None if one is None else _conformed(one, like, name))
 
     trees.mapped(collect, tree, given, name=name)
     return found
+
+
+def _conformed(given: Any, like: TracedArray, name: str) -> Value:
+    """A derivative in the form of `like`."""
+    if isinstance(given, ByLevels):
+        given = texels_from_form(given.content, given.texture, name, _level_like)
+    return conformed(given, like, name)
+
+
+def _level_like(given: Any, element: types.Type, shape: tuple[int, ...], name: str) -> Array:
+    """A derivative by a level of a texture."""
+    level = made(b.zeros(ArrayType(element, shape)))
+    return made(conformed(given, level, name))
 
 
 def traced_at(

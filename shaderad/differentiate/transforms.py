@@ -14,8 +14,9 @@ from typing import Any, cast
 import numpy as np
 
 from shaderad.arrays import trees
-from shaderad.arrays.arrays import Array, array
+from shaderad.arrays.arrays import Array, array, copied, zeros
 from shaderad.arrays.tape import When
+from shaderad.device.devices import Device
 from shaderad.diagnostics import Error, error, text_of
 from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.differentiate.argnums import (
@@ -247,7 +248,8 @@ def _value_and_grad(
     at = linearised(function, args, call, when=when)
     check_differentiable(at, positions)
     ones = _ones_and_none if has_aux else _ones
-    found = at.pull(ones(function, at.out), positions, None)
+    cotangent = ones(function, at.out)
+    found = [_apart(gradient, cotangent) for gradient in at.pull(cotangent, positions, None)]
     if when is When.WITH_GRADIENTS:
         for leaf in trees.leaves(at.out):
             if isinstance(leaf, Array):
@@ -428,7 +430,39 @@ def _one_like(result: Array) -> Array:
         from shaderad.functions.elements import conform
 
         return full(result.shape, conform(1.0, result.element, "out_bar"))
-    return array(np.ones(result.shape), dtype=result.element, device=result.device)
+    return result.device.kept(Ones).of(result.element, result.shape)
+
+
+def _apart(gradient: Any, cotangent: Any) -> Any:
+    """`gradient`, copied where it is the cotangent 1 itself, which others start from, too."""
+    shared = [x for x in trees.leaves(cotangent) if isinstance(x, Array)]
+
+    def own(leaf: Any) -> Any:
+        is_shared = isinstance(leaf, Array) and not leaf.is_pending
+        if not (is_shared and any(leaf.buffer is x.buffer for x in shared)):
+            return leaf
+        copy = zeros(leaf.device, leaf.element, leaf.shape)
+        copied(leaf, copy)
+        return copy
+
+    is_plain = isinstance(gradient, TracedArray) or current_trace() is not None
+    return gradient if is_plain else trees.mapped(own, gradient)
+
+
+class Ones:
+    """The cotangents 1 on one device, which every gradient starts from."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._known: dict[tuple[types.Type, tuple[int, ...]], Array] = {}
+
+    def of(self, element: types.Type, shape: tuple[int, ...]) -> Array:
+        """An array of ones; it has one element."""
+        ones = self._known.get((element, shape))
+        if ones is None:
+            ones = array(np.ones(shape), dtype=element, device=self._device)
+            self._known[element, shape] = ones
+        return ones
 
 
 def _holds_one(result: Array) -> bool:

@@ -1,4 +1,4 @@
-"""A call of a kernel from Python -> a launch -> the arrays it returns.
+"""A call of a kernel from Python -> its form, and its arguments as arrays of a device.
 
 Positional arguments are the kernel's parameters in order, Index and written ones left out.
 Invariant: everything is checked before anything is recorded on the device.
@@ -19,12 +19,13 @@ from shaderad.arrays.arguments import (
     composed,
 )
 from shaderad.arrays.arrays import Array, Shape
+from shaderad.arrays.numbers import HostNumber
 from shaderad.arrays.textures import Texture
 from shaderad.arrays.traced_sizes import normalised_shape
 from shaderad.arrays.trees import HostPointer, StructArray, struct_fields
 from shaderad.device.devices import Device, asked_device, current_device
 from shaderad.diagnostics import Error, error, text_of
-from shaderad.execute.launch import Launch, Setting, Settings, new_setting
+from shaderad.execute.kernel_forms import CallForm, CallForms, FormsOfFunctions
 from shaderad.execute.pools import LaunchPools
 from shaderad.ir import types
 from shaderad.ir.types import Access
@@ -56,12 +57,27 @@ class CallArguments:
     options: dict[str, Any]
 
 
-def results_of(launch: Launch) -> Any:
+@dataclass(eq=False, slots=True)
+class BoundCall:
+    """A kernel call whose arguments are on a device."""
+
+    form: CallForm
+    device: Device
+    operands: list[Array]
+    """The inputs of the form's graph."""
+    pools: LaunchPools | None
+    """The targets of its pointers."""
+
+    def operand(self, name: str) -> Array:
+        """The array of a buffer or uniform."""
+        return self.operands[self.form.node.names.index(name)]
+
+
+def call_result(form: CallForm, results: Sequence[Array]) -> Any:
     """The result of a call: an array, a tuple of arrays, or `None`."""
-    results = tuple(launch.outputs.values())
-    if not results:
-        return None
-    return results[0] if len(results) == 1 else results
+    if len(form.node.written) == 1:
+        return results[0]
+    return tuple(results) if form.node.written else None
 
 
 def bound_call(
@@ -96,7 +112,7 @@ def bound_call(
     return CallArguments(function, given, positional, options)
 
 
-def launch_of(call: CallArguments) -> Launch:
+def on_device(call: CallArguments) -> BoundCall:
     """Binds a call to a device; nothing is recorded but uploads."""
     function, options = call.function, call.options
     constants = function.signature.constants
@@ -105,58 +121,48 @@ def launch_of(call: CallArguments) -> Launch:
     device = device_of(options.get("device"), call.given.values())
     facts = device.stages.facts(kernel)
     pools = LaunchPools(facts, call.given, device) if facts.pooled else None
-    inputs, uniforms, sources = _bound(facts, call.given, device, pools)
+    operands = _operands(facts, call.given, device, pools)
     asked = asked_shapes(kernel, options.get("shapes"))
-    given = options.get("dim")
-    if given is not None:
-        given = checked_dim(function.name, len(kernel.index_names), given, kernel.span)
+    asked_dim = options.get("dim")
+    if asked_dim is not None:
+        asked_dim = checked_dim(function.name, len(kernel.index_names), asked_dim, kernel.span)
+    input_shapes = tuple([x.shape for x in operands])
 
-    def new() -> Setting:
-        dim = given
+    def new(forms: CallForms) -> CallForm:
+        names = [b.name for b in facts.read]
+        shapes = dict(zip(names, input_shapes, strict=False))
+        dim = asked_dim
         if dim is None:
-            known = {**asked, **{name: x.shape for name, x in inputs.items()}}
-            dim = inferred_dim(kernel, facts.axes_of_launch(kernel), known, kernel.span)
-        shapes = _result_shapes(facts.written, dim, asked)
-        return new_setting(
-            kernel, device, dim, inputs, uniforms, shapes, bounds=bounds, checks=checks
-        )
+            dim = inferred_dim(
+                kernel, facts.axes_of_launch(kernel), {**asked, **shapes}, kernel.span
+            )
+        shapes |= _result_shapes(facts.written, dim, asked)
+        return forms.form(kernel, facts, dim, shapes, bounds, checks)
 
-    key = (given, bounds, checks, tuple(asked.items()), tuple([x.shape for x in inputs.values()]),
-           tuple([name for name, u in uniforms.items() if isinstance(u, Array)]))  # fmt: skip
-    setting = device.kept(Settings).of(kernel, key, new)
-    return setting.launch(kernel, inputs, uniforms, sources, pools)
+    key = (kernel, asked_dim, bounds, checks, tuple(asked.items()), input_shapes)
+    form = device.kept(FormsOfFunctions).of(function).of(key, new)
+    return BoundCall(form, device, operands, pools)
 
 
-def _bound(
+def _operands(
     facts: KernelFacts, given: Mapping[str, Any], device: Device, pools: LaunchPools | None
-) -> tuple[dict[str, Array], dict[str, bytes | Array], dict[str, Array]]:
-    inputs: dict[str, Array] = {}
-    uniforms: dict[str, bytes | Array] = {}
-    sources: dict[str, Array] = {}
+) -> list[Array]:
+    operands: list[Array] = []
     for buffer in facts.read:
-        name = buffer.name
-        if pools is not None and name in pools.by_name:
-            inputs[name], seen = pools.array(name)
-            if seen is not None:
-                sources[name] = seen
+        if pools is not None and buffer.name in pools.by_name:
+            operands.append(pools.array(buffer.name))
             continue
         value = at_path(given, buffer.path)
-        inputs[name] = bind_array(value, buffer.type, ".".join(buffer.path), device)
-        if isinstance(value, Array):
-            sources[name] = value
-        elif isinstance(value, Texture):
-            sources[name] = inputs[name]
+        operands.append(bind_array(value, buffer.type, ".".join(buffer.path), device))
     for uniform in facts.uniforms:
-        if pools is not None and isinstance(uniform.type, types.Pointer):
-            uniforms[uniform.name] = pools.words(uniform.type)
+        t = uniform.type
+        if pools is not None and isinstance(t, types.Pointer):
+            operands.append(HostNumber(device, t, pools.words(t)))
             continue
         name = ".".join(uniform.path)
-        value = composed(at_path(given, uniform.path), uniform.type, name)
-        bound = bind_uniform(value, uniform.type, name, device)
-        uniforms[uniform.name] = bound
-        if isinstance(value, Array):
-            sources[uniform.name] = value
-    return inputs, uniforms, sources
+        value = composed(at_path(given, uniform.path), t, name)
+        operands.append(bind_uniform(value, t, name, device))
+    return operands
 
 
 def checked_dim(name: str, count: int, given: Any, span: Span) -> Shape:

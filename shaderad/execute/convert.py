@@ -5,19 +5,23 @@ A tape records none of the launches: they run while a pullback does.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING
 
 from shaderad.arrays.arrays import Array, Shape
 from shaderad.arrays.tape import recorded_view
+from shaderad.device.stages import KernelFacts
 from shaderad.execute.conversion_kernels import RESULT, cast_kernel, sum_kernel
-from shaderad.execute.launch import new_launch
+from shaderad.execute.kernel_forms import call_graph
+from shaderad.execute.runner import evaluate
+from shaderad.execute.schedule import launch_sizes
 from shaderad.ir import types
-from shaderad.ir.arrays import operand_name
 from shaderad.runtime import buffers
 
 if TYPE_CHECKING:
     from shaderad.ir import nodes
+    from shaderad.ir.arrays import Graph
 
 
 def in_form_of(value: Array, like: Array) -> Array:
@@ -62,7 +66,12 @@ def _flat(value: Array) -> Array:
 
 def _run(kernel: nodes.Kernel, operands: list[Array]) -> Array:
     dim = operands[0].shape
-    inputs = {operand_name(k): one for k, one in enumerate(operands)}
-    launch = new_launch(kernel, operands[0].device, dim, inputs, {}, {RESULT: dim}, sources={})
-    launch.run()
-    return launch.outputs[RESULT]
+    shapes = dict.fromkeys((b.name for b in kernel.buffers), dim)
+    sizes = launch_sizes(dim, shapes)
+    (result,) = evaluate(_graph(kernel), operands, sizes, operands[0].device)
+    return result
+
+
+@lru_cache(maxsize=128)
+def _graph(kernel: nodes.Kernel) -> Graph:
+    return call_graph(kernel, KernelFacts(kernel), frozenset((RESULT,)), "unchecked", "")

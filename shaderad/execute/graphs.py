@@ -14,6 +14,7 @@ from weakref import ReferenceType, ref
 
 from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array, is_host_array
+from shaderad.arrays.numbers import HostNumber
 from shaderad.device.devices import Device
 from shaderad.diagnostics import Span, error
 from shaderad.diagnostics.call_errors import bound_arguments, fitting_call
@@ -21,7 +22,9 @@ from shaderad.diagnostics.notebook import ShownText
 from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.execute.bindable_graphs import BindableGraph
 from shaderad.execute.call import device_of
-from shaderad.execute.run_graph import explained, pulled, run_graph
+from shaderad.execute.derivative_graphs import pulled
+from shaderad.execute.explained import explained
+from shaderad.execute.run_graph import run_graph
 from shaderad.ir.arrays import Graph
 from shaderad.ir.types import Type, is_differentiable
 from shaderad.language.host import LikeFunction, caller_locals
@@ -86,16 +89,17 @@ class LatestCall:
 
     def again(self, args: Sequence[Any]) -> TracedCall | None:
         """The function at arguments that differ in their content at most, else nothing."""
-        device, found = self.device(), arrays_like(self.positional, tuple(args))
-        if device is None or found is None:
+        device = self.device()
+        arrays = None if device is None else arrays_like(self.positional, tuple(args), device)
+        if device is None or arrays is None:
             return None
-        for x, (element, shape) in zip(found, self.arrays, strict=True):
+        for x, (element, shape) in zip(arrays, self.arrays, strict=True):
             is_like_it = x.device is device and x.shape == shape
             if not (is_like_it and (x.element is element or x.element == element)):
                 return None
         if not self.traced.reads.are_current():
             return None
-        arguments = Arguments(self.skeleton, tuple(found))
+        arguments = Arguments(self.skeleton, tuple(arrays))
         return TracedCall(self.traced, arguments, self.form, device, self.names)
 
 
@@ -217,8 +221,8 @@ class GraphFunction(LikeFunction, BindableGraph):
             self._signature, OrderedDict(zip(bound.names, skeleton, strict=True))
         )
         positional = tree.args[: len(args)]
-        given = arrays_like(positional, tuple(args))
-        if given is None or [*map(id, given)] != [*map(id, arrays)]:
+        again = arrays_like(positional, tuple(args), bound.device)
+        if again is None or not all(map(_is_same, again, arrays)):
             return None
         forms = tuple((x.element, x.shape) for x in arrays)
         device = ref(bound.device)
@@ -284,6 +288,13 @@ class GraphFunction(LikeFunction, BindableGraph):
 
         roots = [(self.python.__name__, self.python), *_objects(given.arguments)]
         return traces.trace(self.python.__name__, roots, called, form)
+
+
+def _is_same(x: Array, y: Array) -> bool:
+    """True for one array, and for equal numbers of one type."""
+    if isinstance(x, HostNumber) and isinstance(y, HostNumber):
+        return (x.element, x.words) == (y.element, y.words)
+    return x is y
 
 
 def _sample(k: int) -> int:

@@ -1,8 +1,6 @@
-"""Schedules that a device keeps: of plans, and of kernels, which have one step.
+"""Programs and schedules that a device keeps.
 
-The inputs of a kernel's schedule are the arrays that the programs of one mode read, and sums that
-it adds to; its outputs are what the mode computes. Sizes are symbols: ``dim.0`` an extent of the
-launch, ``x.0`` one of array ``x``. What runs a schedule at known sizes is prepared once and kept.
+Sizes are symbols in a schedule. What runs it at known sizes is prepared once and kept.
 """
 
 from __future__ import annotations
@@ -10,145 +8,19 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
-from weakref import ref
 
-from shaderad.device.stages import WeakKeys
 from shaderad.diagnostics import CompileError, DeviceError
-from shaderad.execute.kernel_steps import KernelStep, schedule_of
 from shaderad.execute.planned_kernels import PlannedKernel, used
 from shaderad.execute.prepared import Place, Prepared, prepare
-from shaderad.execute.schedule import LaunchPlan, launch_shapes
-from shaderad.ir.arrays import ArrayType, Value
-from shaderad.lower.bindings import ROLES, Mode, Role
 
 if TYPE_CHECKING:
     from shaderad.device.devices import Device
-    from shaderad.device.stages import Choice, KernelFacts, Stage
-    from shaderad.execute.kernel_steps import Key, Programs
-    from shaderad.execute.schedule import Schedule
+    from shaderad.device.stages import Choice, Stage
+    from shaderad.execute.schedule import LaunchPlan, Schedule
     from shaderad.ir.nodes import Kernel
-    from shaderad.lower.bindings import Lowered
+    from shaderad.lower.bindings import Lowered, Mode
 
 T = TypeVar("T")
-
-_COMPUTED = {
-    Mode.PRIMAL: Role.OUTPUT,
-    Mode.BACKWARD: Role.GRADIENT,
-    Mode.FORWARD: Role.OUTPUT_TANGENT,
-}
-
-
-@dataclass(frozen=True, slots=True)
-class LaunchForm:
-    """All that a schedule of a kernel depends on."""
-
-    choice: Choice
-    derivatives: frozenset[str]
-    """Cotangents or tangents that are given; the others are zero."""
-    sums: frozenset[str] = frozenset()
-    """Gradients that are added to arrays among the inputs."""
-
-
-@dataclass(frozen=True, slots=True)
-class ScheduledLaunch:
-    """A kernel in one mode on a device, for all sizes."""
-
-    plan: LaunchPlan
-    scheduled: Scheduled
-
-
-class LaunchSchedules:
-    """The schedules of launches on one device, for as long as their kernels live."""
-
-    def __init__(self, device: Device) -> None:
-        self._device = device
-        self._known: WeakKeys[Kernel, dict[Hashable, ScheduledLaunch]] = WeakKeys()
-
-    def of(self, kernel: Kernel, facts: KernelFacts, form: LaunchForm) -> ScheduledLaunch:
-        """The schedule of `kernel`, lowered and compiled if it was not before."""
-        known = self._known.setdefault(kernel, {})
-        key: Hashable = form
-        if isinstance(kernel, PlannedKernel):
-            kernel.check(form.choice)
-            key = form.choice.mode
-        if key not in known:
-            known[key] = self._scheduled(kernel, facts, form)
-        return known[key]
-
-    def _scheduled(self, kernel: Kernel, facts: KernelFacts, form: LaunchForm) -> ScheduledLaunch:
-        device = self._device
-        if isinstance(kernel, PlannedKernel):
-            plan, stages = kernel.planned(form.choice.mode, device)
-            return ScheduledLaunch(plan, Scheduled(device, plan.schedule, stages))
-        kernel_ref = ref(kernel)  # what a device keeps for a kernel must not keep the kernel
-
-        def windowed() -> Scheduled:
-            kernel = kernel_ref()
-            assert kernel is not None
-            programs = KernelPrograms(device, is_windowed=True)
-            plan = programs.settled(lambda: launch_plan(kernel, facts, form, programs))
-            return Scheduled(device, plan.schedule, programs.stages)
-
-        programs = KernelPrograms(device)
-        plan = programs.settled(lambda: launch_plan(kernel, facts, form, programs))
-        return ScheduledLaunch(plan, Scheduled(device, plan.schedule, programs.stages, windowed))
-
-
-def launch_plan(
-    kernel: Kernel,
-    facts: KernelFacts,
-    form: LaunchForm,
-    programs: Programs,
-    required: Sequence[Key] = (),
-) -> LaunchPlan:
-    """The schedule of `kernel` in one mode.
-
-    Args:
-        kernel: What to run.
-        facts: Of `kernel`.
-        form: The mode, and what is given.
-        programs: Lowers and numbers the programs.
-        required: Arrays that come first among the inputs, whether a program reads them or not.
-    """
-    numbers = programs.of_kernel(kernel, form.choice)
-    dim, shapes = launch_shapes(kernel, form.choice.launch_shaped)
-
-    def value(key: Key) -> Value:
-        role, name = key
-        is_bound_itself = role is Role.INPUT and name in facts.resources
-        shape = (0,) if is_bound_itself else shapes.get(name, ())
-        return Value(ArrayType(facts.element_types[name], shape))
-
-    read = [
-        (resource.role, name)
-        for number in numbers
-        for resource in programs.lowered[number].resources
-        for name in resource.members
-        if ROLES[resource.role].is_read
-        and (name in form.derivatives or not ROLES[resource.role].is_derivative_given)
-    ]
-    sums = [(Role.GRADIENT, name) for name in sorted(form.sums)]
-    inputs = {key: value(key) for key in (*required, *read, *sums)}
-    outputs = {key: value(key) for key in _computed(facts, form.choice) if key not in inputs}
-    step = KernelStep(kernel, form.choice, dim, inputs | outputs, shapes)
-    schedule = schedule_of(step, programs, [*inputs.values()], [*outputs.values()])
-    return LaunchPlan(schedule, tuple(inputs), tuple(outputs))
-
-
-def _computed(facts: KernelFacts, choice: Choice) -> list[Key]:
-    """The arrays that a mode computes."""
-    role = _COMPUTED[choice.mode]
-    names = {
-        Role.OUTPUT: [b.name for b in facts.written],
-        Role.GRADIENT: [name for name in facts.element_types if name in choice.wanted],
-        Role.OUTPUT_TANGENT: [b.name for b in facts.written
-                              if b.name in facts.differentiable_results],
-    }  # fmt: skip
-    computed = [(role, name) for name in names[role]]
-    if choice.with_results:
-        computed += [(Role.OUTPUT, name) for name in names[Role.OUTPUT]]
-    return computed
-
 
 _TOO_LARGE = "SR0606"
 PREPARED_LIMIT = 64
@@ -252,11 +124,16 @@ class Scheduled:
     _windowed: Scheduled | None = None
     _large: set[Hashable] = field(default_factory=set[Hashable])
     """Keys of sizes at which a buffer is larger than a binding."""
+    read_inputs: frozenset[int] = field(init=False)
+    """The inputs that some instruction reads, or that are outputs; others need not be there."""
+
+    def __post_init__(self) -> None:
+        self.read_inputs = self.schedule.read_inputs
 
     def prepared(
-        self, places: Sequence[Place], key: Hashable, sizes: Callable[[], Mapping[str, int]]
+        self, places: Sequence[Place], key: Hashable, sizes: Mapping[str, int]
     ) -> Prepared:
-        """The commands for inputs at `places` and sizes of `key`, which `sizes` gives by name."""
+        """The commands for inputs at `places` and `sizes`, which have the key `key`."""
         if self.device.runtime.has_large_buffers and self._has_large(places, key):
             return self._by_windows().prepared_where(places, key, sizes)
         shifted = tuple([k for k in self.schedule.aligned_inputs if places[k][1]])
@@ -272,7 +149,7 @@ class Scheduled:
         return self._by_windows().prepared_where(places, key, sizes)
 
     def prepared_where(
-        self, places: Sequence[Place], key: Hashable, sizes: Callable[[], Mapping[str, int]]
+        self, places: Sequence[Place], key: Hashable, sizes: Mapping[str, int]
     ) -> Prepared:
         """The commands whose windows are cut for where the inputs start."""
         starts = tuple([start for _, start in places])
@@ -283,12 +160,12 @@ class Scheduled:
     def _newly_prepared(
         self,
         key: Hashable,
-        sizes: Callable[[], Mapping[str, int]],
+        sizes: Mapping[str, int],
         shifted: Sequence[int],
         starts: Sequence[int] = (),
     ) -> Prepared:
         """The commands that are kept under `key` from now on."""
-        prepared = prepare(self.device, self.schedule, self.stages, sizes(), shifted, starts)
+        prepared = prepare(self.device, self.schedule, self.stages, sizes, shifted, starts)
         if len(self._prepared) >= PREPARED_LIMIT:
             self._prepared.pop(next(iter(self._prepared)), None)
         self._prepared[key] = prepared

@@ -6,7 +6,7 @@ buffers of its own. Invariant: no buffer is bound for reading and writing in one
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Protocol
 
@@ -23,6 +23,7 @@ from shaderad.execute.schedule import (
     Places,
     Run,
     Set,
+    Words,
     base_of,
     launch_sizes,
     start_of,
@@ -141,6 +142,23 @@ def schedule_of(
     return places.schedule(results, programs.lowered, binder.instructions)
 
 
+def uniform_words(step: KernelStep, places: Places) -> dict[str, Words]:
+    """The words of the uniforms that the host knows: sizes, constants, and numbers of the host."""
+    words: dict[str, Words] = {n: (size,) for n, size in step.sizes}
+    for (role, name), value in step.values.items():
+        if role is Role.UNIFORM:
+            known = places.known_words(value)
+            if known is not None:
+                words[name] = known
+    return words
+
+
+def choice_with(step: KernelStep, places: Places) -> Choice:
+    """The choice of a step, in which what the host knows is no array."""
+    on_device = step.choice.device_uniforms.difference(uniform_words(step, places))
+    return replace(step.choice, device_uniforms=on_device)
+
+
 class _StepBinder:
     def __init__(self, binder: KernelBinder, step: KernelStep) -> None:
         self._binder = binder
@@ -148,8 +166,16 @@ class _StepBinder:
         self._places = binder.places
         self._instructions = binder.instructions
         self._step = step
-        self._arrays = StepArrays(KernelFacts(step.kernel).element_types, dict(step.shapes))
-        self._values = dict(step.values)
+        facts = KernelFacts(step.kernel)
+        self._arrays = StepArrays(facts.element_types, dict(step.shapes))
+        self._resources = facts.resources
+        self._uniforms = uniform_words(step, self._places)
+        self._values = {
+            (role, name): value
+            for (role, name), value in step.values.items()
+            if role is not Role.UNIFORM or name not in self._uniforms
+        }
+        self._choice = choice_with(step, self._places)
         self._kept: dict[Key, int] = {}
         self._written: set[Key] = set()
         self._after: list[Instruction] = []
@@ -161,7 +187,7 @@ class _StepBinder:
         if isinstance(step.kernel, PlannedKernel):
             self._add_built(step.kernel)
         elif step.passes is None:
-            for program in self._programs.of_kernel(step.kernel, step.choice):
+            for program in self._programs.of_kernel(step.kernel, self._choice):
                 lowered = self._programs.lowered[program]
                 threads = self._arrays.thread_count(lowered, step.dim)
                 # Without threads nothing runs, whatever the number of groups.
@@ -179,7 +205,7 @@ class _StepBinder:
     def _add_built(self, kernel: PlannedKernel) -> None:
         """The commands of the plan that was built for the kernel, over buffers of this one."""
         places, step = self._places, self._step
-        plan, programs = self._programs.of_built(kernel, step.choice)
+        plan, programs = self._programs.of_built(kernel, self._choice)
         schedule = plan.schedule
         extents = launch_sizes(step.dim, step.shapes)
         buffers: dict[int, int] = {}
@@ -202,7 +228,7 @@ class _StepBinder:
             if k not in buffers:
                 buffers[k] = places.scratch(sizes.substituted(size, extents))
         self._instructions += [
-            moved_over(instruction, programs, buffers, extents)
+            moved_over(instruction, programs, buffers, extents, self._uniforms)
             for instruction in schedule.instructions
         ]
 
@@ -247,7 +273,7 @@ class _StepBinder:
             if lowered.is_windowed:
                 self._offset_by_base(resource, bound)
         facts = SizedFacts(self._step.dim, threads, groups, lowered.program.workgroup[0],
-                           self._arrays.shapes, bound.offsets, dict(self._step.sizes),
+                           self._arrays.shapes, bound.offsets, self._uniforms,
                            formulas)  # fmt: skip
         windows = None
         if lowered.is_windowed:
@@ -270,6 +296,9 @@ class _StepBinder:
             value = self._values[keys[0]]
             number, start = self._places.number(value), self._places.start(value)
             bound.places.append((resource.slot, number))
+            if resource.role is Role.INPUT and keys[0][1] in self._resources:
+                self._places.bind_whole(value)
+                return
             self._note_part(resource, start, bound)
             if keys[0] in has_offset:
                 bound.offsets[keys[0]] = _in_words(start, value.element)

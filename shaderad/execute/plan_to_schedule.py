@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from shaderad.device.stages import Choice
 from shaderad.execute import schedule as to
+from shaderad.execute.call_steps import add_call
 from shaderad.execute.kernel_steps import KernelBinder, KernelStep, PlanPrograms
 from shaderad.execute.schedule import Instruction, Move, Places, Schedule
 from shaderad.ir import arrays, sizes
-from shaderad.ir.types import Access, is_differentiable
+from shaderad.ir.types import Access
 from shaderad.lower.bindings import Mode, Role
 from shaderad.lower.passes.entries import result_name
 from shaderad.lower.passes.rows import INIT, RESULT, lower_reduce, lower_scan
-from shaderad.plan.joined_calls import launch_shaped
 from shaderad.plan.reductions import ReduceFields
 from shaderad.plan.steps import (
     CallKernel,
@@ -37,9 +37,12 @@ if TYPE_CHECKING:
     from shaderad.plan.steps import Plan, Step
 
 
-def schedule(plan: Plan, programs: PlanPrograms) -> Schedule:
-    """The schedule of `plan` with these programs."""
-    places = Places(plan.inputs)
+def schedule(plan: Plan, programs: PlanPrograms, host_inputs: Iterable[int] = ()) -> Schedule:
+    """The schedule of `plan` with these programs.
+
+    `host_inputs` are the positions of inputs that are numbers of the host.
+    """
+    places = Places(plan.inputs, host_inputs)
     scheduler = Scheduler(places, programs)
     scheduler.add_steps(plan, places.make)
     return places.schedule(plan.outputs, programs.lowered, scheduler.instructions)
@@ -78,9 +81,9 @@ class Scheduler:
         elif isinstance(step, RepeatWhile):
             add_while(self, step)
         elif isinstance(step, CallKernel):
-            self.binder.add(call_step(step))
+            add_call(self.binder, step)
         elif isinstance(step, RunPass):
-            self.binder.add(pass_step(step, self._programs))
+            self.binder.add(pass_step(step, self._programs, self.places))
         elif isinstance(step, RunTiles):
             self.places.make(step.parts)
             # Each result is stored by one of the two.
@@ -106,7 +109,7 @@ class Scheduler:
             self.instructions.append(Move(source, start, target, 0, byte_count))
 
 
-def pass_step(step: RunPass, programs: PlanPrograms) -> KernelStep:
+def pass_step(step: RunPass, programs: PlanPrograms, places: Places) -> KernelStep:
     """A reduction or scan."""
     work = step.producer
     values = {key: value for one in step.works for key, value in _read(one).items()}
@@ -118,7 +121,11 @@ def pass_step(step: RunPass, programs: PlanPrograms) -> KernelStep:
         values[Role.INPUT, INIT] = step.init
     shapes |= {name: (sizes.product(value.shape),) for (_, name), value in values.items()
                if name in results or name == INIT}  # fmt: skip
-    scalars = frozenset(name for one in step.works for name in one.scalars)
+    scalars = frozenset(
+        name
+        for (role, name), value in values.items()
+        if role is Role.UNIFORM and places.known_words(value) is None
+    )
     sized = tuple(size for one in step.works for size in one.sizes)
     choice = Choice(Mode.PRIMAL, work.bounds, "", frozenset(), scalars)
     passes = programs.of_pass(step, choice)
@@ -169,54 +176,6 @@ def _read(work: PlanKernel) -> dict[Key, Value]:
         (Role.UNIFORM if name in work.scalars else Role.INPUT, name): value
         for name, value in work.reads
     }
-
-
-def call_step(step: CallKernel) -> KernelStep:
-    """A kernel of the user's, in the mode that its node asks for."""
-    call, node = step.call, step.node
-    buffers = {b.name: b for b in call.kernel.buffers}
-    count = len(call.names)
-    uniforms = frozenset(call.names) - set(buffers)
-    values = {
-        (Role.UNIFORM if name in uniforms else Role.INPUT, name): value
-        for name, value in zip(call.names, step.reads, strict=False)
-    }
-    mode, wanted, absent = Mode.PRIMAL, frozenset[str](), frozenset[str]()
-    if isinstance(node, arrays.KernelCall):
-        outputs = zip(call.written, node.results, strict=True)
-        values |= {(Role.OUTPUT, name): value for (name, _), value in outputs}
-    else:
-        is_pull = isinstance(node, arrays.KernelPull)
-        mode = Mode.BACKWARD if is_pull else Mode.FORWARD
-        wanted = frozenset(node.wanted if is_pull else node.derivative_names)
-        given, made = (
-            (Role.COTANGENT, Role.GRADIENT) if is_pull else (Role.TANGENT, Role.OUTPUT_TANGENT)
-        )
-        if is_pull:
-            floats = {name for name, t in call.written if is_differentiable(t.element)}
-            absent = frozenset(floats.difference(node.derivative_names))
-        derivatives = zip(node.derivative_names, step.reads[count:], strict=False)
-        values |= {(given, name): value for name, value in derivatives}
-        values |= {
-            (made, name): value for name, value in zip(node.wanted, node.results, strict=True)
-        }
-        values |= {
-            (Role.OUTPUT, name): value
-            for (name, _), value in zip(call.written, step.stored, strict=False)
-        }
-        primal = step.reads[count + len(node.derivative_names) :]
-        values |= {
-            (Role.RESULT, name): value for name, value in zip(step.results, primal, strict=True)
-        }
-    shapes = {n: v.shape for n, v in zip(call.names, call.operands, strict=True)}
-    shapes |= {name: t.shape for name, t in call.written}
-    is_one = mode is not Mode.PRIMAL and all(extent == 1 for extent in call.dim)
-    choice = Choice(
-        mode, call.bounds, call.checks, launch_shaped(call), uniforms, wanted,
-        natural=step.natural, with_results=bool(step.stored), absent=absent,
-        is_one_thread=is_one,
-    )  # fmt: skip
-    return KernelStep(call.kernel, choice, call.dim, values, shapes)
 
 
 def add_copies(scheduler: Scheduler, step: CopyValues) -> None:
@@ -288,7 +247,7 @@ def add_while(scheduler: Scheduler, step: RepeatWhile) -> None:
 def _hold(scheduler: Scheduler, inner: Iterable[Value], outer: Iterable[Value]) -> None:
     places = scheduler.places
     for one, other in zip(inner, outer, strict=True):
-        places.hold(one, places.number(other), places.start(other))
+        places.share(one, other)
 
 
 class _CarryBuffers:

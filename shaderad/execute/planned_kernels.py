@@ -55,8 +55,9 @@ def moved_over(
     programs: Sequence[int],
     buffers: Mapping[int, int],
     extents: Mapping[str, Size],
+    uniforms: Mapping[str, Sequence[Size | UniformWord]],
 ) -> Instruction:
-    """An instruction of a built kernel, over other programs, buffers and sizes."""
+    """An instruction of a built kernel, over other programs, buffers, sizes and numbers."""
 
     def size(text: Size) -> Size:
         return sizes.substituted(text, extents)
@@ -66,7 +67,10 @@ def moved_over(
             return Run(
                 programs[instruction.program],
                 tuple((slot, buffers[k]) for slot, k in instruction.bindings),
-                tuple(w if isinstance(w, UniformWord) else size(w) for w in instruction.words),
+                tuple(
+                    uniforms[w.name][w.index] if isinstance(w, UniformWord) else size(w)
+                    for w in instruction.words
+                ),
                 size(instruction.group_count),
                 size(instruction.is_needed),
             )

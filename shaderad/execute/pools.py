@@ -108,20 +108,18 @@ class LaunchPools(Pools[Array]):
     def length(self, array: Array) -> int:
         return len(array)
 
-    def array(self, name: str) -> tuple[Array, Array | None]:
-        """The array that a launch binds for a pool, and the array that a trace sees instead."""
+    def array(self, name: str) -> Array:
+        """The array that the kernel binds for a pool, which a tape follows."""
         pool = self.by_name[name]
         if holds_pointers(pool.element):
-            return self._packed(pool), None
-        targets = [p.target if isinstance(p.target, Array) else None for p in pool.pointers]
-        if len(targets) == 1:
-            return pool.arrays[0], targets[0]
+            return self._packed(pool)
+        if len(pool.arrays) == 1:
+            return pool.arrays[0]
         whole = _laid(pool, self.device)
-        trace = trace_of([one for one in targets if one is not None])
-        if trace is None:
-            return whole, None
-        trace.record(PoolStep(pool, targets, whole))
-        return whole, whole
+        trace = trace_of(pool.arrays)
+        if trace is not None:
+            trace.record(PoolStep(pool, whole))
+        return whole
 
     def words(self, t: types.Pointer) -> bytes:
         """The constant-buffer words of a pointer that is a parameter or a field of one."""
@@ -191,12 +189,11 @@ class PoolStep:
     """Arrays laid one after the other: cotangents of the pool are cut, tangents joined."""
 
     pool: Pool[Array]
-    parts: list[Array | None]
     whole: Array
 
     @property
     def operands(self) -> list[Array]:
-        return [one for one in self.parts if one is not None]
+        return self.pool.arrays
 
     @property
     def results(self) -> list[Array]:
@@ -208,13 +205,13 @@ class PoolStep:
 
     def pull(self, cotangents: Values, wanted: set[int]) -> None:
         cotangent = cotangents.of(self.whole)
-        for number, one in enumerate(self.parts):
-            if cotangent is not None and one is not None and id(one) in wanted:
-                cotangents.add(one, part_of(self.pool, cotangent, number))
+        for number, part in enumerate(self.pool.arrays):
+            if cotangent is not None and id(part) in wanted:
+                cotangents.add(part, part_of(self.pool, cotangent, number))
 
     def push(self, tangents: Values) -> None:
-        found = [None if one is None else tangents.of(one) for one in self.parts]
-        tangents.add(self.whole, joined(self.pool, found, self.whole.device))
+        dots = [tangents.of(part) for part in self.pool.arrays]
+        tangents.add(self.whole, joined(self.pool, dots, self.whole.device))
 
 
 def region_step(element: types.Type) -> int:

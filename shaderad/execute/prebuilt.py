@@ -7,14 +7,16 @@ replaced by something close to it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
+from shaderad.arrays.arrays import zeros
 from shaderad.device.prebuilt import NOT_BUILT, Offer, OfferedMode, used_of_build
 from shaderad.diagnostics import CompileError, Error, error, text_of
+from shaderad.execute.kept_schedules import Scheduled
 from shaderad.execute.planned_kernels import PlannedKernel
 from shaderad.execute.schedule import LaunchPlan, storage_bytes
 from shaderad.ir import sizes
@@ -23,6 +25,7 @@ from shaderad.ir.types import is_differentiable
 from shaderad.lower.bindings import Lowered, Mode
 
 if TYPE_CHECKING:
+    from shaderad.arrays.arrays import Array
     from shaderad.device.devices import Device
     from shaderad.device.stages import Choice, Stage
     from shaderad.execute.schedule import Schedule
@@ -152,6 +155,7 @@ class PrebuiltGraph(Graph):
 
     built: BuiltEntry
     mode: Mode = Mode.PRIMAL
+    is_built: ClassVar[bool] = True
 
     @cached_property
     def backward(self) -> PrebuiltGraph:
@@ -235,6 +239,51 @@ class PrebuiltPart(Graph):
     """By input of the whole; the others are zero."""
     chosen: tuple[int, ...]
     """Outputs of the whole."""
+    is_built: ClassVar[bool] = True
+
+    @property
+    def built(self) -> BuiltEntry:
+        return self.whole.built
+
+    def filled(
+        self, inputs: Sequence[Array], size_by_name: Mapping[str, int], device: Device
+    ) -> list[Array]:
+        """The inputs of the whole graph: `inputs`, and zeros for the others."""
+        remaining = iter(inputs)
+
+        def zero(value: Value) -> Array:
+            shape = tuple(sizes.evaluate(extent, size_by_name) for extent in value.shape)
+            return zeros(device, value.element, shape)
+
+        pairs = zip(self.whole.inputs, self.is_given, strict=True)
+        return [next(remaining) if is_given else zero(v) for v, is_given in pairs]
+
+
+Run = Callable[[Graph, "Sequence[Array]", Mapping[str, int]], "tuple[Array, ...]"]
+
+
+def run_built(
+    graph: Graph,
+    inputs: Sequence[Array],
+    size_by_name: Mapping[str, int],
+    device: Device,
+    run: Run,
+) -> tuple[Array, ...]:
+    """The outputs of a built graph, or of a part of one; `run` runs a whole one."""
+    if isinstance(graph, PrebuiltPart):
+        whole = graph.filled(inputs, size_by_name, device)
+        results = run_built(graph.whole, whole, size_by_name, device, run)
+        return tuple(results[k] for k in graph.chosen)
+    assert isinstance(graph, PrebuiltGraph)
+    with used_of_build(graph.built.name, graph.built.folder):
+        return run(graph, inputs, size_by_name)
+
+
+def scheduled_on(graph: Graph, device: Device) -> Scheduled:
+    """The schedule of a built graph on a device."""
+    assert isinstance(graph, PrebuiltGraph)
+    built, stages = graph.built.planned(graph.mode, device)
+    return Scheduled(device, built.schedule, stages)
 
 
 def check_results(schedule: Schedule, size_by_name: Mapping[str, int]) -> None:

@@ -18,6 +18,7 @@ from shaderad.ir import sizes, types
 from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import Type
 from shaderad.lower.bindings import Lowered, Role
+from shaderad.plan.literals import literal_words
 from shaderad.runtime.buffers import WORD_BYTES
 
 if TYPE_CHECKING:
@@ -38,6 +39,11 @@ SITE_BASE = "$site_base"
 def start_of(k: int) -> str:
     """The name of the bytes before input `k` in its buffer."""
     return f"$start_{k}"
+
+
+def number_of(k: int) -> str:
+    """The name of the words of input `k`, a number of the host."""
+    return f"$number_{k}"
 
 
 def base_of(slot: int) -> str:
@@ -78,6 +84,10 @@ class UniformWord:
 
     name: str
     index: int
+
+
+Words = tuple[Size | UniformWord, ...]
+"""The words of a uniform."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +197,12 @@ class Schedule:
     aligned_inputs: frozenset[int]
     """Inputs that some program can only read from the start of their buffer."""
 
+    @property
+    def read_inputs(self) -> frozenset[int]:
+        """The inputs that some instruction reads, or that are outputs."""
+        used = frozenset(output.buffer for output in self.outputs)
+        return used.union(*map(_used, self.instructions)) & frozenset(range(self.input_count))
+
     @cached_property
     def block(self) -> Block:
         """The instructions with the lifetimes of buffers."""
@@ -295,6 +311,13 @@ def _used(one: Instruction) -> frozenset[int]:
     return _used_here(one).union(*map(_used, body))
 
 
+def _words_of_input(k: int, value: Value) -> Words:
+    """The words of input `k`, a number of the host: see `device/words.py`."""
+    leaves = types.leaves(value.element)
+    count = sum(2 if leaf.scalar.kind is types.Kind.DOUBLE else 1 for leaf in leaves)
+    return tuple(UniformWord(number_of(k), n) for n in range(count))
+
+
 def storage_bytes(t: types.Type, count: Size) -> Size:
     """Bytes of `count` elements, up to whole words: see `runtime.buffers.byte_count`."""
     size = sizes.multiply(types.byte_count(t), count)
@@ -311,16 +334,24 @@ def aligned(size: Size, step: int) -> Size:
 class Places:
     """The buffers of one plan."""
 
-    def __init__(self, inputs: Sequence[Value]) -> None:
+    def __init__(self, inputs: Sequence[Value], host_inputs: Iterable[int] = ()) -> None:
+        """`host_inputs` are the positions of inputs that are numbers of the host."""
         self.byte_counts = [self.byte_count(v) for v in inputs]
         """Sizes of all buffers, the inputs first."""
         self.aligned_inputs: set[int] = set()
         self._input_count = len(inputs)
         self._number_by_value = {v: k for k, v in enumerate(inputs)}
         self._start_by_value = {v: sizes.symbol(start_of(k)) for k, v in enumerate(inputs)}
+        self._known_words = {inputs[k]: _words_of_input(k, inputs[k]) for k in host_inputs}
+        """The words of numbers of the host, and of values that are other names of numbers."""
 
     def number(self, value: Value) -> int:
+        """The buffer of `value`."""
         return self._number_by_value[value]
+
+    def known_words(self, value: Value) -> Words | None:
+        """The words of a number that needs no memory; `None` for an array."""
+        return self._known_words.get(value) or literal_words(value)
 
     def start(self, value: Value) -> Size:
         """The bytes before `value` in its buffer."""
@@ -337,6 +368,18 @@ class Places:
         """Notes what a buffer holds."""
         self._number_by_value[value] = number
         self._start_by_value[value] = start
+
+    def share(self, value: Value, other: Value) -> None:
+        """Notes that `value` is another name of `other`."""
+        self._number_by_value[value] = self._number_by_value[other]
+        self._start_by_value[value] = self.start(other)
+        words = self.known_words(other)
+        if words is not None:
+            self._known_words[value] = words
+
+    def bind_whole(self, value: Value) -> None:
+        """Notes that `value` is a texture or sampler, which no program takes for a buffer."""
+        self.byte_counts[self.number(value)] = 0
 
     def scratch(self, byte_count: Size) -> int:
         """A new buffer."""

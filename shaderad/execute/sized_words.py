@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from shaderad.execute.schedule import GROUP_LIMIT, SITE_BASE, UniformWord
@@ -23,8 +23,8 @@ class SizedFacts:
     """Shapes of the kernel's arrays."""
     offsets: Mapping[tuple[Role, str], Size]
     """The start of an array in its bound buffer, in storage words."""
-    uniforms: Mapping[str, Size]
-    """Uniforms that hold sizes; the words of all others come from the host."""
+    uniforms: Mapping[str, Sequence[Size | UniformWord]]
+    """The words of uniforms that are known; whoever runs the schedule passes those of others."""
     formulas: Mapping[str, Size]
     """The sizes of a pass by name: compiler/row_layouts.py."""
     first_item: Size = 0
@@ -53,8 +53,8 @@ def _offset(word: Word, facts: SizedFacts) -> Size:
 
 
 def _uniform(word: Word, facts: SizedFacts) -> Size | UniformWord:
-    size = facts.uniforms.get(word.name)
-    return UniformWord(word.name, word.index) if size is None else size
+    words = facts.uniforms.get(word.name)
+    return UniformWord(word.name, word.index) if words is None else words[word.index]
 
 
 _VALUES: dict[WordKind, Callable[[Word, SizedFacts], Size | UniformWord]] = {

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, cast
 
 from shaderad.arrays import trees
+from shaderad.arrays.textures import Texture
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import Error, error, text_of
 from shaderad.diagnostics.tracebacks import api_boundary
@@ -59,8 +60,9 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> C
         ShapeError: When called: SR0394 for an axis that an array does not have, SR0395 where
             nothing is mapped, SR0396 where mapped axes differ in size, SR0397 for `out_axes` of
             `None` for a result that differs between elements.
-        LanguageError: SR0398 for axes that are built differently, SR0399 for kernels that read
-            mapped arrays through pointers or were loaded from a build.
+        LanguageError: SR0398 for axes that are built differently, SR0400 for a texture that is
+            mapped; SR0399 for kernels that follow pointers to mapped arrays or were loaded from a
+            build, in a `while_loop` that elements leave at different times.
 
     Differentiable as `function` is. If the condition of a `while_loop` is mapped, the loop runs
     until it holds for no element; elements that are done keep their carries.
@@ -205,11 +207,14 @@ def _paired(
     """Each leaf of `tree`, its axis according to `axes`, and its place in messages.
 
     Raises:
-        LanguageError: SR0398 if `axes` is neither an axis nor built like `tree`.
+        LanguageError: SR0398 if `axes` is neither an axis nor built like `tree`; SR0400 for an
+            axis of a texture.
     """
     parts, axis = trees.children(tree), as_number(axes)
     is_axis = axes is None or type(axis) is int
     place = place or _WHOLE[name]
+    if isinstance(tree, Texture) and axes is not None:
+        raise error("SR0400", user_span(), place=place)
     if parts is None and is_axis:
         yield tree, cast("int | None", axis), place
         return

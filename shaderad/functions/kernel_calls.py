@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from shaderad.arrays.arguments import at_path
+from shaderad.arrays.arguments import at_path, bound_sampler, bound_texture
 from shaderad.arrays.arrays import Array, array
+from shaderad.arrays.textures import Texture
 from shaderad.arrays.traced_sizes import shape_of
 from shaderad.arrays.trees import struct_fields
 from shaderad.device.lines import user_span
@@ -26,10 +27,22 @@ from shaderad.ir.arrays import ArrayType, KernelCall, Value
 from shaderad.ir.pointers import holds_pointers
 from shaderad.ir.prints import prints
 from shaderad.ir.sizes import Shape
-from shaderad.ir.types import INT, UINT, BufferType, Pointer, Struct, Type
+from shaderad.ir.types import (
+    INT,
+    SETTINGS,
+    SIZE,
+    UINT,
+    BufferType,
+    Pointer,
+    Struct,
+    TextureType,
+    Type,
+    Vector,
+)
 from shaderad.rules import composing as c
 from shaderad.rules.arrays import building as b
 from shaderad.rules.arrays.straight_kernels import as_nodes
+from shaderad.runtime.textures import SamplerSettings
 from shaderad.trace.primitives import known_shape, made
 from shaderad.trace.traced import TracedArray, tracing
 
@@ -42,15 +55,12 @@ def traced_call(call: CallArguments) -> Any:
     """The written arrays, in the form that a call outside of a trace returns.
 
     Raises:
-        LanguageError: SR0266 for a kernel that only prints,
-            SR0267 for one that reads textures.
-        ShapeError: SR0330, SR0368 to SR0377, where an argument does not fit its parameter.
+        LanguageError: SR0266 for a kernel that only prints, in a loop or a batch.
+        ShapeError: SR0330, SR0368 to SR0377, SR0819, where an argument does not fit its parameter.
     """
     function = call.function
     kernel = function.specialise({name: call.given[name] for name in function.signature.constants})
     facts = KernelFacts(kernel)
-    if facts.resources:
-        raise error("SR0267", user_span(), kernel=kernel.name)
     bounds, checks = checked_options(function, call.options)
     operands = _operands(facts, call.given)
     asked = asked_shapes(kernel, call.options.get("shapes"), shape_of)
@@ -65,18 +75,27 @@ def traced_call(call: CallArguments) -> Any:
         checks=checks,
         span=user_span(),
     )
+    if not node.written:
+        _keep(node)
+        return None
     values = as_nodes(node, tracing())
     results = tuple(made(v) for v in (node.results if values is None else values))
-    if not results:
-        _refuse_print_alone(kernel)
-        return None
     return results[0] if len(results) == 1 else results
 
 
-def _refuse_print_alone(kernel: nodes.Kernel) -> None:
-    """Raises SR0266, because a graph drops a call that no result depends on."""
-    for s in prints(kernel.body):
-        raise error("SR0266", s.span, kernel=kernel.name)
+def _keep(node: KernelCall) -> None:
+    """Makes a call a part of the graph although no result depends on it.
+
+    Raises:
+        LanguageError: SR0266 for one that prints inside of another function of the graph, or in a
+            build.
+    """
+    trace = tracing()
+    if trace.parent is None and not trace.holds_vectors:
+        trace.effects.append(node.result)
+        return
+    for s in prints(node.kernel.body):
+        raise error("SR0266", s.span, kernel=node.kernel.name)
 
 
 def _dim(
@@ -106,9 +125,11 @@ def _operands(facts: KernelFacts, argument_by_name: Mapping[str, Any]) -> dict[s
         if buffer.name in pools.by_name:
             value_by_name[buffer.name] = pools.value(buffer.name)
             continue
-        x = _element_array(
-            at_path(argument_by_name, buffer.path), buffer.type.element, buffer.shown_name
-        )
+        argument = at_path(argument_by_name, buffer.path)
+        if buffer.name in facts.resources:
+            value_by_name[buffer.name] = _resource(argument, buffer.type, buffer.shown_name)
+            continue
+        x = _element_array(argument, buffer.type.element, buffer.shown_name)
         if len(x.extents) != buffer.type.rank:
             raise error("SR0368", user_span(), name=buffer.shown_name, type=buffer.type,
                         rank=buffer.type.rank, shape=known_shape(x.extents))  # fmt: skip
@@ -118,12 +139,39 @@ def _operands(facts: KernelFacts, argument_by_name: Mapping[str, Any]) -> dict[s
             value_by_name[uniform.name] = pools.pointer(uniform.type)
             continue
         name = ".".join(uniform.path)
-        x = _element_array(at_path(argument_by_name, uniform.path), uniform.type, name)
+        argument = at_path(argument_by_name, uniform.path)
+        if _is_of_resource(argument_by_name, uniform.path):
+            value_by_name[uniform.name] = _constant(argument, uniform.type)
+            continue
+        x = _element_array(argument, uniform.type, name)
         if x.extents:
             raise error("SR0357", user_span(), name=name, type=uniform.type,
                         shape=known_shape(x.extents))  # fmt: skip
         value_by_name[uniform.name] = x.value
     return value_by_name
+
+
+def _resource(argument: Any, t: BufferType, name: str) -> Value:
+    """A texture or sampler."""
+    if isinstance(t, TextureType):
+        return tracing().value_of(bound_texture(argument, t, name).texels)
+    settings = bound_sampler(argument, name)
+    return tracing().shared_input(ArrayType(t.element, ()), settings)
+
+
+def _is_of_resource(argument_by_name: Mapping[str, Any], path: tuple[str, ...]) -> bool:
+    """True if a uniform is a number that belongs to a texture or sampler."""
+    if path[-1] not in (SIZE, SETTINGS) or len(path) == 1:
+        return False
+    return isinstance(at_path(argument_by_name, path[:-1]), Texture | SamplerSettings)
+
+
+def _constant(number: Any, t: Type) -> Value:
+    """The size of a texture, or the settings of a sampler."""
+    if not isinstance(t, Vector):
+        return b.full((), nodes.Const(type=UINT, value=number))
+    parts = tuple(nodes.Const(type=INT, value=part) for part in number)
+    return b.full((), nodes.Construct(type=t, parts=parts))
 
 
 def _element_array(argument: Any, element: Type, name: str) -> TracedArray:

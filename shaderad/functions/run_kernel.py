@@ -1,12 +1,12 @@
-"""A call of a kernel: a launch, or one node of the graph that is being traced."""
+"""A call of a kernel: a graph of one node, or a node of the graph that is being traced."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from shaderad.execute.call import bound_call, launch_of, results_of
-from shaderad.execute.launch_steps import launched
+from shaderad.execute.call import bound_call, call_result, on_device
+from shaderad.execute.run_graph import run_call
 from shaderad.language.signatures import Launchable
 from shaderad.trace.traced import is_traced
 
@@ -33,6 +33,5 @@ def call_kernel(function: Launchable, args: Sequence[Any], kwargs: Mapping[str, 
         from shaderad.functions.kernel_calls import traced_call
 
         return traced_call(call)
-    launch = launch_of(call)
-    launched(launch)
-    return results_of(launch)
+    bound = on_device(call)
+    return call_result(bound.form, run_call(bound))

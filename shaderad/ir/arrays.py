@@ -8,10 +8,10 @@ result outside of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Literal
+from typing import ClassVar, Literal
 
 from shaderad.diagnostics import Span
 from shaderad.ir import nodes, ops, sizes
@@ -76,6 +76,13 @@ class Graph:
 
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
+    is_built: ClassVar[bool] = False
+    """True if it was built before, and has no nodes."""
+
+    @cached_property
+    def derived(self) -> dict[Hashable, Graph]:
+        """Graphs made of this one, such as its gradients, which live as long as it does."""
+        return {}
 
     @cached_property
     def nodes(self) -> tuple[Node, ...]:
@@ -450,7 +457,10 @@ class Subgraph(Node):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class KernelCall(Node):
-    """A kernel over `dim` threads. Operands: its inputs. Results: the arrays that it writes."""
+    """A kernel over `dim` threads. Operands: its inputs. Results: the arrays that it writes.
+
+    A kernel that writes none has an empty array as its result, so that graphs do not drop it.
+    """
 
     kernel: nodes.Kernel
     dim: Shape
@@ -461,12 +471,13 @@ class KernelCall(Node):
     checks: str = ""
 
     def result_types(self) -> tuple[ArrayType, ...]:
-        return tuple(t for _, t in self.written)
+        return tuple(t for _, t in self.written) or (ArrayType(INT, (0,)),)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class KernelPull(Node):
-    """Vjp of a `KernelCall`. Operands: those of the call, then cotangents of `derivative_names`.
+    """Vjp of a `KernelCall`. Operands: those of the call, then cotangents of `derivative_names`,
+    then, if it accumulates, one array for each name of `wanted`.
 
     Results: one gradient for each name of `wanted`.
     """
@@ -475,6 +486,8 @@ class KernelPull(Node):
     wanted: tuple[str, ...]
     derivative_names: tuple[str, ...]
     """Written arrays whose cotangents are operands; all other cotangents are zero."""
+    accumulates: bool = False
+    """True if gradients are added in place to the last operands, whose memory the results are."""
 
     def result_types(self) -> tuple[ArrayType, ...]:
         by_name = dict(zip(self.call.names, self.call.operands, strict=True))

@@ -20,7 +20,7 @@ _TEXTURE = """A parameter of a kernel: a texture with {axes}, which the hardware
 
 ``sad.{name}[T]`` has texels of type `T`: ``float``, ``float2``, or ``float4``. `sad.texture` makes
 textures. ``t.sample(s, {place})`` takes a sampler and {coordinates}. Gradients
-reach the texels and the coordinates. A graph that calls the kernel is refused (SR0267).
+reach the texels and the coordinates, in graphs, loops, `sad.vmap`, and higher derivatives, too.
 
 Example::
 

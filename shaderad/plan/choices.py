@@ -8,19 +8,16 @@ whether a step only copies. Where sizes are open, what is right for all of them 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
-from functools import lru_cache, partial
-from typing import Generic, TypeVar
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
 
-from shaderad.bodies.ranges import conditions, holding
 from shaderad.compiler.launch_shapes import PORTABLE, LaunchShape
-from shaderad.diagnostics import nesting
 from shaderad.ir import arrays, sizes
 from shaderad.ir.arrays import Value
-from shaderad.ir.nodes import Kernel
 from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import FLOAT, Vector, byte_count
+from shaderad.plan.call_kernels import CallKernel, Decision, call_decision
 from shaderad.plan.elements import base_of
 from shaderad.plan.in_group.loops import threads_of
 from shaderad.plan.in_group.writer import THREADS
@@ -29,7 +26,6 @@ from shaderad.plan.steps import (
     AS_IT_IS,
     GROUPED,
     WIDE,
-    CallKernel,
     CopyValues,
     Plan,
     Repeat,
@@ -45,23 +41,6 @@ from shaderad.plan.vector_reads import WIDTH
 from shaderad.plan.wide_tiles import GROUP_TEAM, ROWS_PER_LANE
 from shaderad.rules.arrays import building as b
 
-T_co = TypeVar("T_co", covariant=True)
-
-
-@dataclass(frozen=True, slots=True)
-class Decision(Generic[T_co]):
-    """The choice of a step or plan by sizes and a device."""
-
-    numbers: tuple[int, ...]
-    """For each loop the numbers in its kernel, first that of its threads, 0 if a dispatch a step
-    runs; for each sum over tiles the kind of its kernel, then, if that is for all sizes, the sizes
-    of its tiles, else the elements that a thread takes at a time, 1 if it stores by four, and 1 if
-    its sums are short; for each user kernel the bits of the conditions on its indices; for each
-    reduction or scan 0 for all its dispatches, else 1 and the bits of those that run; -1 for a step
-    that copies, 0 for one that might."""
-    make: Callable[[], T_co]
-    """Makes the step or plan."""
-
 
 @dataclass(frozen=True, slots=True)
 class PlanChoices:
@@ -69,6 +48,7 @@ class PlanChoices:
 
     Attributes:
         known: The sizes, by name.
+        numbers: Whole numbers that kernels of the user read, as far as they are known.
         group_bytes: The memory of a workgroup.
         shape: How work is laid out over threads.
         are_fixed: True if the sizes of arrays are numbers in the kernels of loops.
@@ -80,6 +60,7 @@ class PlanChoices:
     shape: LaunchShape = PORTABLE
     are_fixed: bool = True
     has_groups: bool = True
+    numbers: Mapping[Value, int] = field(default_factory=dict[Value, int])
 
     def chosen(self, plan: Plan) -> Plan:
         """`plan` with the kernels that are the best ones."""
@@ -122,35 +103,11 @@ class PlanChoices:
                 body = self._inside(step.body)
                 return Decision(body.numbers, lambda: replace(step, body=body.make()))
             case CallKernel():
-                return self._of_call(step)
+                return call_decision(step, self.known, self.numbers)
             case RunPass():
                 return self._of_pass(step)
             case _:
                 return Decision((), lambda: step)
-
-    # -- kernels of the user ---------------------------------------------------------------
-
-    def _of_call(self, step: CallKernel) -> Decision[Step]:
-        call = step.call
-        if call.bounds == "unchecked":
-            return Decision((), lambda: step)
-        asked = _conditions(call.kernel)
-        natural = holding(asked, self._extents(call))
-        bits = sum(1 << k for k, size in enumerate(asked) if size in natural)
-        return Decision((bits,), lambda: replace(step, natural=natural))
-
-    def _extents(self, call: arrays.KernelCall) -> dict[str, int]:
-        """The known extents of a launch and its arrays, by the symbols of `bodies/ranges.py`."""
-        shapes = {name: x.shape for name, x in zip(call.names, call.operands, strict=True)}
-        shapes |= {name: t.shape for name, t in call.written}
-        extents = {f"{axis}": extent for axis, extent in enumerate(call.dim)}
-        for name, shape in shapes.items():
-            extents |= {f"{name}.{axis}": extent for axis, extent in enumerate(shape)}
-        return {
-            name: sizes.evaluate(extent, self.known)
-            for name, extent in extents.items()
-            if self._is_known(extent)
-        }
 
     # -- reductions and scans ----------------------------------------------------------------
 
@@ -279,13 +236,6 @@ class PlanChoices:
             sizes.evaluate(m, self.known) == sizes.evaluate(n, self.known)
             for m, n in zip(a, b, strict=True)
         )
-
-
-@lru_cache(maxsize=256)
-def _conditions(kernel: Kernel) -> tuple[Size, ...]:
-    """The conditions on the indices of a kernel, in one order."""
-    with nesting(kernel.name, kernel.span):
-        return tuple(sorted(conditions(kernel), key=repr))
 
 
 def _filled(step: Step) -> Step:

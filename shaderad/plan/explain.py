@@ -20,6 +20,7 @@ from shaderad.ir.printer import expression_text
 from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import Access, byte_count
 from shaderad.plan.kernels import kernel_name
+from shaderad.plan.literals import literal_operands
 from shaderad.plan.reductions import ops_of
 from shaderad.plan.steps import (
     CallKernel,
@@ -82,7 +83,9 @@ class _Text:
 
     def _steps(self, steps: tuple[Step, ...], indent: str) -> Iterator[str]:
         for number, step in enumerate(steps, start=1):
-            reads = ", ".join(self._name(v) for v in dict.fromkeys(step.reads)) or "nothing"
+            literals = literal_operands(step.node) if isinstance(step, CallKernel) else ()
+            values = (v for v in dict.fromkeys(step.reads) if v not in literals)
+            reads = ", ".join(map(self._name, values)) or "nothing"
             writes = ", ".join(self._stored(v) for v in step.writes)
             line = f"{indent}{number}. {self._description(step)}: {reads} -> {writes}"
             yield line + self._reason(step)

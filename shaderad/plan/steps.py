@@ -16,6 +16,7 @@ from shaderad.ir import arrays
 from shaderad.ir.arrays import Value
 from shaderad.ir.nodes import Function
 from shaderad.ir.sizes import Shape, Size
+from shaderad.plan.call_kernels import CallKernel
 from shaderad.plan.kernels import PlanKernel
 from shaderad.plan.reductions import Reduction
 
@@ -36,29 +37,6 @@ class RunKernel:
     @property
     def writes(self) -> tuple[Value, ...]:
         return tuple(v for _, v in self.work.writes)
-
-
-@dataclass(frozen=True, eq=False)
-class CallKernel:
-    """A kernel of the user, in one of its modes."""
-
-    node: arrays.KernelCall | arrays.KernelPull | arrays.KernelPush
-    reads: tuple[Value, ...]
-    """The stored value of each operand, then of each of `results`."""
-    results: tuple[str, ...] = ()
-    """Names of the Min and Max arrays whose primal results a derivative reads."""
-    stored: tuple[Value, ...] = ()
-    """The results of the call, if its pullback stores them."""
-    natural: frozenset[Size] = frozenset()
-    """Conditions on indices that hold: see `bodies/ranges.py`."""
-
-    @property
-    def writes(self) -> tuple[Value, ...]:
-        return (*self.stored, *self.node.results)
-
-    @property
-    def call(self) -> arrays.KernelCall:
-        return self.node if isinstance(self.node, arrays.KernelCall) else self.node.call
 
 
 @dataclass(frozen=True, eq=False)

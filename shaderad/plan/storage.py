@@ -13,6 +13,7 @@ from collections.abc import Hashable, Iterable
 from shaderad.ir import arrays, nodes, ops
 from shaderad.ir.arrays import Graph, Node, Value
 from shaderad.plan.elements import FUSED, base_of
+from shaderad.plan.literals import literal_operands
 from shaderad.plan.reductions import ReduceFields
 from shaderad.plan.sorting import MergedRuns
 from shaderad.rules.arrays import building as b
@@ -55,7 +56,8 @@ def in_memory(node: Node) -> tuple[Value, ...]:
         case arrays.Scan() | arrays.LastWriter() | ReduceFields():
             return ()
         case _:
-            return node.operands
+            literals = literal_operands(node)
+            return tuple(v for v in node.operands if v not in literals)
 
 
 def computed_inside(node: Node) -> tuple[Value, ...]:

@@ -12,14 +12,16 @@ from typing import Any, ForwardRef, cast
 from shaderad.arrays.arguments import as_element, composed
 from shaderad.arrays.arrays import Array, array_called
 from shaderad.arrays.dtypes import ArrayAnnotation, element_type
+from shaderad.arrays.numbers import HostNumber
 from shaderad.arrays.syntax import SYNTAX
-from shaderad.arrays.tape import recorded_view
 from shaderad.device.devices import Device
+from shaderad.device.words import words_of
 from shaderad.diagnostics import Span, error
 from shaderad.ir import sizes
 from shaderad.ir.arrays import ArrayType
 from shaderad.ir.types import FLOAT, Scalar, Type
 from shaderad.language.annotations import TypeObject
+from shaderad.runtime import buffers
 from shaderad.trace.arguments import Arguments
 from shaderad.trace.calls import Form, Placeholder, form_of
 
@@ -225,13 +227,9 @@ class _SizeNames(ast.NodeTransformer):
 def converted(name: str, x: Any, wanted: Wanted, device: Device) -> Array:
     x = composed(x, wanted.element, name)
     if isinstance(x, Array):
-        seen = as_element(x, wanted.element, name)
-        array = recorded_view(
-            x,
-            seen,
-            lambda bar: bar.viewed(x.element, x.shape),
-            lambda dot: dot.viewed(seen.element, seen.shape),
-        )
+        array = as_element(x, wanted.element, name)
+    elif wanted.extents == ():
+        array = _number(name, x, wanted.element, device)
     else:
         array = array_called(name, x, wanted.element, device)
     if wanted.extents is None:
@@ -242,3 +240,11 @@ def converted(name: str, x: Any, wanted: Wanted, device: Device) -> Array:
         if isinstance(extent, int) and extent != number:
             raise error("SR0346", name=name, wanted=extent, shape=array.shape)
     return array
+
+
+def _number(name: str, x: Any, element: Type, device: Device) -> Array:
+    """An argument without axes, which stays on the host."""
+    storage, shape = buffers.to_storage(x, element, name)
+    if shape:
+        raise error("SR0345", name=name, rank=0, shape=shape)
+    return HostNumber(device, element, words_of(storage, element), element)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, cast
 
-import numpy as np
-
 from shaderad.arrays import trees
-from shaderad.arrays.arguments import bind_array
+from shaderad.arrays.arguments import bind_array, sampler_array
 from shaderad.arrays.arrays import Array, array, is_host_array, uploaded, vector_of
+from shaderad.arrays.numbers import PLAIN_NUMBERS, HostNumber, host_number
 from shaderad.arrays.tape import recorded_view
-from shaderad.arrays.trees import rebuilt, struct_fields
+from shaderad.arrays.trees import Branch, rebuilt, struct_fields
 from shaderad.device.devices import Device
 from shaderad.device.lines import user_span
+from shaderad.diagnostics import Error
 from shaderad.frontend.conversions import constant
 from shaderad.ir import types
 from shaderad.ir.pointers import is_pooled
@@ -23,11 +22,11 @@ from shaderad.language.signatures import Launchable
 from shaderad.language.structs import info_of
 from shaderad.language.values import PythonNumber
 from shaderad.runtime import buffers
+from shaderad.runtime.textures import SamplerSettings
 from shaderad.trace.calls import Placeholder
 from shaderad.trace.origins import is_of_user
-from shaderad.trace.primitives import Number, NumberInput, as_number
+from shaderad.trace.primitives import NumberInput, as_number
 
-_KEPT_NUMBERS = 256
 Convert = Callable[[Any], "Array | None"]
 
 
@@ -68,7 +67,9 @@ def taken_apart(tree: Any, convert: Convert) -> Arguments:
         if converted is None:
             return leaf
         arrays.append(converted if wanted is None else with_vectors(converted, wanted))
-        return Placeholder(len(arrays) - 1, vector_of(leaf) if arrays[-1] is converted else None)
+        vector = vector_of(leaf) if arrays[-1] is converted else None
+        number = converted.kind if isinstance(converted, HostNumber) else None
+        return Placeholder(len(arrays) - 1, vector, number)
 
     return Arguments(_placed(place, tree, None), tuple(arrays))
 
@@ -101,38 +102,69 @@ def with_vectors(array: Array, element: types.Type) -> Array:
     )
 
 
-def arrays_like(skeleton: Sequence[Any], leaves: Sequence[Any]) -> list[Array] | None:
+def arrays_like(
+    skeleton: Sequence[Any], leaves: Sequence[Any], device: Device
+) -> list[Array] | None:
     """The arrays in `leaves` at the placeholders of `skeleton`; `None` if anything else differs.
 
-    Other leaves are compared by identity, because equal values such as 0.0 and -0.0 differ.
+    Numbers may be others of the same type; they are on `device`. Other leaves are compared by
+    identity, because equal values such as 0.0 and -0.0 differ.
     """
     arrays: list[Array] = []
-    return arrays if _are_like(skeleton, leaves, arrays) else None
+    return arrays if _are_like(skeleton, leaves, _Leaves(device, arrays)) else None
 
 
-def _are_like(skeletons: Sequence[Any], others: Sequence[Any], arrays: list[Array]) -> bool:
+@dataclass(frozen=True, slots=True)
+class _Leaves:
+    """The arrays of a call so far."""
+
+    device: Device
+    arrays: list[Array]
+
+    def add_number(self, kind: type[Any] | types.Type, number: Any) -> bool:
+        """Adds a number of the host of the kind `kind`; false for anything else."""
+        if isinstance(kind, types.Type):
+            t = kind
+            if isinstance(number, Array):
+                return False
+        elif type(number) is kind:
+            t = PLAIN_NUMBERS[kind]
+        else:
+            return False
+        try:
+            self.arrays.append(host_number(number, t, "a number", self.device))
+        except Error:
+            return False
+        return True
+
+
+def _are_like(skeletons: Sequence[Any], others: Sequence[Any], leaves: _Leaves) -> bool:
     # This runs on every call, so an array costs no function call.
     if len(skeletons) != len(others):
         return False
     for skeleton, other in zip(skeletons, others, strict=True):
         if type(skeleton) is Placeholder:
-            if type(other) is not Array or other.given_vector != skeleton.vector:
+            if type(other) is Array and other.given_vector == skeleton.vector:
+                leaves.arrays.append(other)
+            elif skeleton.number is None or not leaves.add_number(skeleton.number, other):
                 return False
-            arrays.append(other)
-        elif skeleton is not other and not _is_like(skeleton, other, arrays):
+        elif skeleton is not other and not _is_like(skeleton, other, leaves):
             return False
     return True
 
 
-def _is_like(skeleton: Any, tree: Any, arrays: list[Array]) -> bool:
+def _is_like(skeleton: Any, tree: Any, leaves: _Leaves) -> bool:
     if type(tree) is not type(skeleton):
         return False
     if isinstance(skeleton, tuple | list):
-        return _are_like(cast("Sequence[Any]", skeleton), cast("Sequence[Any]", tree), arrays)
+        return _are_like(cast("Sequence[Any]", skeleton), cast("Sequence[Any]", tree), leaves)
+    if isinstance(skeleton, Branch):
+        inner = [*skeleton.parts.values()], [*tree.parts.values()]
+        return skeleton.key == tree.key and _are_like(*inner, leaves)
     parts, others = struct_fields(skeleton), struct_fields(tree)
     if parts is None or others is None:
         return False
-    return list(parts) == list(others) and _are_like([*parts.values()], [*others.values()], arrays)
+    return list(parts) == list(others) and _are_like([*parts.values()], [*others.values()], leaves)
 
 
 def typed_arguments(function: Launchable, args: Sequence[Any], device: Device) -> list[Any]:
@@ -178,34 +210,13 @@ def array_of_data(leaf: Any, device: Device) -> Array | None:
     return array(leaf, device=device) if is_array else None
 
 
-class Numbers:
-    """Cache of the numbers last used by operators and graphs, as arrays on one device."""
-
-    def __init__(self, device: Device) -> None:
-        self._device = device
-        self._array_by_key: OrderedDict[Hashable, Array] = OrderedDict()
-
-    def array(self, number: Number, t: types.Scalar) -> Array:
-        """A number as an array without axes.
-
-        Raises:
-            LanguageError: SR0306, where its type does not hold it.
-        """
-        key = (t, repr(number))
-        number_array = self._array_by_key.get(key)
-        if number_array is None:
-            value = constant(PythonNumber(number), t, user_span()).value
-            number_array = array(np.asarray(value), dtype=t, device=self._device)
-            self._array_by_key[key] = number_array
-            if len(self._array_by_key) > _KEPT_NUMBERS:
-                self._array_by_key.popitem(last=False)
-        return number_array
-
-
 def array_of_captured(data: Any, device: Device) -> Array:
     """The device array for a value that a trace captured as an array."""
     if isinstance(data, NumberInput):
-        return device.kept(Numbers).array(data.value, data.type)
+        value = constant(PythonNumber(data.value), data.type, user_span()).value
+        return host_number(value, data.type, "a number", device)
+    if isinstance(data, SamplerSettings):
+        return sampler_array(data, device)
     return data if isinstance(data, Array) else array(data, device=device)
 
 
@@ -214,9 +225,7 @@ def array_of_number(leaf: Any, device: Device) -> Array | None:
     plain = as_number(leaf)
     if plain is None:
         return array_of_data(leaf, device)
-    kind = types.BOOL if isinstance(plain, bool) else types.INT
-    t = types.FLOAT if isinstance(plain, float) else kind
-    return array(np.asarray(plain), dtype=t, device=device)
+    return host_number(plain, PLAIN_NUMBERS[type(plain)], "a number", device)
 
 
 def _name(thing: object) -> Hashable:
@@ -227,7 +236,8 @@ def frozen(tree: Any) -> Hashable:
     """A tree as a key: numbers by type and text, because ``1 == 1.0 == True`` and nan is not."""
     parts = trees.children(tree)
     if parts is not None:
-        return _name(tree), tuple((key, frozen(part)) for key, part in parts.items())
+        name = tree.key if isinstance(tree, Branch) else _name(tree)
+        return name, tuple((key, frozen(part)) for key, part in parts.items())
     if as_number(tree) is not None:
         return _name(tree), repr(tree)
     if isinstance(tree, slice):

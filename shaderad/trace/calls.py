@@ -8,7 +8,7 @@ Invariant: a graph is reused only if every decision that tracing made from sizes
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
@@ -29,6 +29,8 @@ class Placeholder:
     position: int
     vector: Type | None = None
     """The host's vector type, if the array was given as one."""
+    number: type[Any] | Type | None = field(default=None, compare=False)
+    """The `kind` of a number of the host that was given in place of an array."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,4 +154,4 @@ def graph_of(trace: GraphTrace, out: Any) -> tuple[Graph, Any]:
         return Placeholder(len(outputs) - 1)
 
     skeleton = trees.mapped(placed, out)
-    return trace.graph(outputs), skeleton
+    return trace.graph([*outputs, *trace.effects]), skeleton

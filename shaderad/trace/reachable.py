@@ -32,6 +32,7 @@ from weakref import ref
 import numpy as np
 
 from shaderad.arrays.arrays import Array, is_host_array
+from shaderad.arrays.textures import Texture
 from shaderad.arrays.trees import HostPointer, StructArray
 from shaderad.language.structs import info_of
 from shaderad.trace.code_names import imported_module, names_in
@@ -55,6 +56,7 @@ _DESCRIPTORS: dict[type, tuple[str, ...]] = {
     MethodType: ("__func__", "__self__"),
     HostPointer: ("target",),
     StructArray: ("_structs",),
+    Texture: ("texels",),
 }
 """The attributes to follow in objects whose attributes never change."""
 _EMPTY = object()
@@ -158,7 +160,8 @@ class Reachable:
         elif isinstance(thing, type):
             self._class(path, thing)
         elif (leads := _leads(kind)) is not None:
-            self._stack += [(f"{path}.{name}", getattr(thing, name)) for name in leads]
+            for name in leads:
+                self._fixed(f"{path}.{name}", getattr(thing, name))
         else:
             self._items(path, thing)
             self._instance(path, thing)

@@ -60,6 +60,8 @@ class GraphTrace:
         self.inputs: list[Value] = []
         self.given: list[Any] = []
         """The source of each input: an array, data, or a value of the parent."""
+        self.effects: list[Value] = []
+        """Results of kernels that print or check and write no array."""
         self.constants: list[Array] = [] if parent is None else parent.constants
         """Arrays that the function put on a device while it was traced."""
         self.looked_at: list[Array] = [] if parent is None else parent.looked_at
@@ -74,7 +76,7 @@ class GraphTrace:
         """The positions of numbers that are inputs: see `trace/varying.py`."""
         self.number_values: set[Value] = set()
         """The inputs that hold such numbers."""
-        self._number_inputs: dict[object, Value] = {}
+        self._shared_inputs: dict[object, Value] = {}
         self._captured: dict[int, Value] = {}
 
     def input(self, t: ArrayType, source: Any) -> Value:
@@ -146,15 +148,20 @@ class GraphTrace:
 
     def number_input(self, t: ArrayType, number: object) -> Value:
         """The input that holds a Python number; nested traces share it."""
-        value = self._number_inputs.get(number)
+        value = self.shared_input(t, number)
+        self.number_values.add(value)
+        return value
+
+    def shared_input(self, t: ArrayType, source: object) -> Value:
+        """The one input that stands for `source` and what is equal; nested traces share it."""
+        value = self._shared_inputs.get(source)
         if value is None:
             if self.parent is None:
-                value = self.input(t, number)
+                value = self.input(t, source)
             else:
-                outer = self.parent.number_input(t, number)
+                outer = self.parent.shared_input(t, source)
                 value = self.value_of(TracedArray(self.parent, outer))
-            self._number_inputs[number] = value
-            self.number_values.add(value)
+            self._shared_inputs[source] = value
         return value
 
     def are_equal(self, a: Size, b: Size) -> bool:

@@ -135,7 +135,7 @@ class TreeFunction(Primal):
             args, keywords = self._arguments(form, leaves)
             kernel_run = kernel_at(self.function, args, keywords, when=When.NEVER)
             own = _by_argument(self._structures(form), moving) if moving else []
-            kernel_run.prepare(mode, [k for k, flags in enumerate(own) if any(flags)])
+            kernel_run.compile(mode, [k for k, flags in enumerate(own) if any(flags)])
 
     def typed(self, form: int, leaves: CallLeaves) -> Typed:
         args, keywords = self._arguments(form, leaves)

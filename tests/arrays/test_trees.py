@@ -10,7 +10,7 @@ import pytest
 import shaderad as sad
 from shaderad import float2, float4
 from shaderad.arrays.trees import HostPointer
-from shaderad.execute.call import bound_call, launch_of
+from shaderad.execute.call import bound_call, on_device
 
 pytestmark = pytest.mark.gpu
 
@@ -283,7 +283,7 @@ def test_slices_of_one_array_have_gradients_of_their_own(device: sad.Device) -> 
 def bound_for_triangles(device: sad.Device, slices: list[sad.Array]) -> sad.Array:
     meshes = [Mesh(sad.pointer(one), len(one)) for one in slices]
     call = bound_call(render, (Scene(sad.pointer(meshes), 2, 0.5), WEIGHT), {"dim": THREADS})
-    return launch_of(call).inputs["scene_meshes_triangles_target"]
+    return on_device(call).operand("scene_meshes_triangles_target")
 
 
 def test_slices_that_follow_each_other_are_bound_as_they_lie(device: sad.Device) -> None:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import shaderad as sad
 from shaderad.bodies.ranges import conditions, is_in_range
-from shaderad.device.stages import KernelRanges
 from shaderad.ir import nodes, ops
 from shaderad.ir.nodes import Expr
 from shaderad.ir.ops import Op
 from shaderad.ir.types import FLOAT, INT
+from tests.bodies.natural import natural_of
 
 
 @sad.kernel
@@ -93,8 +92,7 @@ def _is_proved(e: Expr, dim: tuple[int, int], shape: tuple[int, int], n: int) ->
         body=(nodes.Assign(name="v", value=load),),
         local_types={"v": load.type},
     )
-    words = np.int32(n).tobytes()
-    natural = KernelRanges(kernel).natural(dim, {"x": shape, "y": dim}, {"n": words})
+    natural = natural_of(kernel, dim, {"x": shape, "y": dim}, {"n": n})
     assert natural <= conditions(kernel)
     return is_in_range(kernel, "x", load.indices, natural)
 

@@ -13,10 +13,10 @@ import pytest
 import shaderad as sad
 from shaderad.bodies.ranges import conditions
 from shaderad.decorators import KernelFunction
-from shaderad.device.stages import KernelRanges
 from shaderad.lower.bindings import Mode, Variant
 from shaderad.lower.kernels import lower_kernel
 from tests.agreement import check_against_oracle
+from tests.bodies.natural import natural_of
 
 
 @sad.function
@@ -180,8 +180,8 @@ def _natural(case: Case) -> frozenset[Any]:
     given = dict(zip(reads, case.args, strict=True))
     shapes = {n: a.shape for n, a in given.items() if isinstance(a, np.ndarray)}
     shapes |= {"y": dim, "s": (2,)}
-    words = {n: np.int32(a).tobytes() for n, a in given.items() if isinstance(a, int)}
-    return KernelRanges(ir).natural(dim, shapes, words)
+    numbers = {n: a for n, a in given.items() if isinstance(a, int)}
+    return natural_of(ir, dim, shapes, numbers)
 
 
 @pytest.mark.parametrize("name", CASES)

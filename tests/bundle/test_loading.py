@@ -134,6 +134,10 @@ from shaderad import Array, In, Index, Out
 @sad.kernel
 def cubed(i: Index, x: In[float], y: Out[float]):
     y[i] = x[i] * x[i] * x[i]
+
+@sad.kernel
+def scaled(i: Index, x: In[float], j: int, y: Out[float]):
+    y[i] = x[j] * x[i]
 """
 CALLS_PER_BUILD = """
 import shaderad as sad
@@ -168,6 +172,18 @@ def test_no_second_derivative_is_taken_of_a_built_kernel(
     with pytest.raises(sad.DerivativeError) as caught:
         sad.hvp(function, (x,), (x,))
     assert caught.value.code == "SR0752"
+
+
+def test_batches_call_a_built_kernel_for_each_element(cubed: Path, device: sad.Device) -> None:
+    kernel = sad.load(cubed).scaled
+    xs = np.float32([[1, 2, 3], [4, 5, 6]])
+
+    def scaled(x: Any) -> Any:
+        return kernel(x, 1, dim=3)
+
+    np.testing.assert_allclose(sad.vmap(scaled)(xs), xs[:, 1:2] * xs, rtol=1e-6)
+    expected = xs[0, 1] * np.eye(3) + np.outer(xs[0], np.eye(3)[1])
+    np.testing.assert_allclose(sad.jacobian(scaled)(xs[0]), expected, rtol=1e-6)
 
 
 def test_a_built_kernel_is_not_built_once_more(cubed: Path, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 import shaderad as sad
 from shaderad import float3
+from tests.recorded import on_each_dispatch
 
 # float32, sums of a few dozen terms in any order.
 RTOL = 2e-5
@@ -121,13 +122,7 @@ def test_grad_of_a_kernel_dispatches_its_backward_alone(
     device: sad.Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names: list[str] = []
-    dispatch = device.runtime.record_dispatch
-
-    def spied(pipeline: Any, *rest: Any) -> None:
-        names.append(pipeline.program.name)
-        dispatch(pipeline, *rest)
-
-    monkeypatch.setattr(device.runtime, "record_dispatch", spied)
+    on_each_dispatch(device.runtime, monkeypatch, lambda p: names.append(p.program.name))
     x_bar = sad.grad(loss_of)(X, T, 1.0, dim=3, shapes={"loss": 1})
     np.testing.assert_allclose(x_bar.numpy(), 2 * (X - T), rtol=RTOL)
     assert names == ["loss_of_bwd"]
@@ -197,6 +192,22 @@ def test_accumulate_adds_to_slices_and_to_arrays_that_are_read(device: sad.Devic
     bar = sad.array(np.ones(3, np.float32))
     pullback(bar, accumulate=(bar,))
     np.testing.assert_allclose(bar.numpy(), 2 * X + 1, rtol=RTOL)
+
+
+@sad.kernel
+def lowest(i: sad.Index, x: sad.In[float], w: sad.In[float], y: sad.Min[float]):
+    y[i % 2] = sad.min(y[i % 2], x[i] * w[i])
+
+
+def test_accumulate_adds_to_the_gradients_of_extremes(device: sad.Device) -> None:
+    x, w = np.float32([3, 1, 2, 5, -1, 4]), np.float32([1, 2, 3, 1, 2, 1])
+    _, pullback = sad.vjp(lowest, x, w, dim=6, shapes={"y": 2})
+    expected = np.float32([0, 20, 0, 0, 2, 0])
+    total = pullback(np.float32([1, 10]))
+    np.testing.assert_allclose(total[0], expected)
+    again = pullback(np.float32([1, 10]), accumulate=total)
+    assert again[0] is total[0]
+    np.testing.assert_allclose(again[0], 2 * expected)
 
 
 def test_accumulate_takes_one_array_for_two_arguments(device: sad.Device) -> None:

@@ -16,6 +16,7 @@ from shaderad.decorators import KernelFunction
 from shaderad.differentiate.linearised import linearised
 from tests.agreement import close, drawn_for
 from tests.oracle import oracle
+from tests.recorded import on_each_dispatch
 
 pytestmark = pytest.mark.gpu
 
@@ -92,15 +93,8 @@ def counted(i: sad.Index, x: sad.In[float], y: sad.Add[float], n: sad.Add[int]):
 @contextmanager
 def noted(device: sad.Device, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """The entry points that are dispatched."""
-    runtime: Any = device.runtime
     names: list[str] = []
-    dispatch = runtime.record_dispatch
-
-    def spied(pipeline: Any, *rest: Any) -> None:
-        names.append(pipeline.program.name)
-        dispatch(pipeline, *rest)
-
-    monkeypatch.setattr(runtime, "record_dispatch", spied)
+    on_each_dispatch(device.runtime, monkeypatch, lambda p: names.append(p.program.name))
     yield names
     monkeypatch.undo()
 

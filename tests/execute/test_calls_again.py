@@ -151,12 +151,18 @@ def test_options_of_one_call_do_not_reach_the_next(device: sad.Device) -> None:
 
 def test_a_device_forgets_the_settings_of_a_kernel_that_is_gone(device: sad.Device) -> None:
     @sad.kernel
+    def next_one(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
+        y[i] = x[i] + x[i]
+
+    @sad.kernel
     def squared(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
         y[i] = x[i] * x[i]
 
     with device:
         np.testing.assert_allclose(squared(sad.array(DATA)).numpy(), DATA**2, rtol=1e-6)
-    kernel = weakref.ref(squared.specialise({}))
-    del squared
-    gc.collect()
+        kernel = weakref.ref(squared.specialise({}))
+        del squared
+        gc.collect()
+        next_one(sad.array(DATA))  # what is gone is forgotten when something new is kept
+        gc.collect()
     assert kernel() is None

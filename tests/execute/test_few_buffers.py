@@ -9,7 +9,7 @@ import pytest
 
 import shaderad as sad
 from shaderad.compiler.launch_shapes import LaunchShape
-from shaderad.execute import run_graph
+from shaderad.execute import graph_plans
 from shaderad.ir.arrays import Graph
 from shaderad.plan.planning import plan
 
@@ -36,7 +36,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
         assert all(len(step.reads) + len(step.writes) < 8 for step in found.steps)
         return found
 
-    monkeypatch.setattr(run_graph, "plan", narrow)
+    monkeypatch.setattr(graph_plans, "plan", narrow)
 
 
 def drawn() -> np.ndarray:

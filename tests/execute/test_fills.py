@@ -13,7 +13,7 @@ import pytest
 import shaderad as sad
 from shaderad.execute.commands import Fill
 from shaderad.execute.prepared import EARLY_BYTES, Prepared
-from shaderad.execute.run_graph import GraphRunner
+from shaderad.execute.runner import GraphRunner
 
 
 @sad.kernel
@@ -26,7 +26,7 @@ def prepared_of(graph: Any, x: sad.Array) -> Prepared:
     bound = graph.bound((x,), {})
     runner = x.device.kept(GraphRunner)
     graph, sizes = bound.variant.graph, bound.form.size_by_name
-    return runner.prepared(graph, bound.operands, sizes)[0]
+    return runner.prepared(graph, bound.operands, sizes).commands
 
 
 @pytest.mark.gpu

@@ -92,16 +92,52 @@ def test_an_array_function_refuses_a_function_that_prints(device: sad.Device) ->
         assert raised.value.code == "SR0265"
 
 
-def test_a_graph_refuses_a_kernel_that_does_nothing_but_print(device: sad.Device) -> None:
-    @sad.kernel
-    def tells(i: sad.Index, x: sad.In[float]):
-        print(x[i])
+@sad.kernel
+def tells(i: sad.Index, x: sad.In[float]):
+    print(x[i])
 
+
+@sad.kernel
+def checks(i: sad.Index, x: sad.In[float]):
+    assert x[i] > 0.0, "x is positive"
+
+
+def test_a_kernel_that_does_nothing_but_print_is_called(
+    device: sad.Device, capsys: pytest.CaptureFixture[str]
+) -> None:
     @sad.graph
     def graph(x: Any) -> Any:
+        tells(x, dim=x.shape)
+        return x * 2.0
+
+    for data in (X, 2 * X):
+        np.testing.assert_allclose(graph(sad.array(data, device=device)), 2 * data)
+        device.synchronize()
+        assert len(capsys.readouterr().out.splitlines()) == len(X)
+    value, gradient = sad.value_and_grad(lambda x: sad.sum(graph(x)))(sad.array(X, device=device))
+    np.testing.assert_allclose((value, gradient.numpy()[0]), (2 * X.sum(), 2.0), rtol=1e-6)
+    device.synchronize()
+    assert len(capsys.readouterr().out.splitlines()) == len(X)
+
+
+def test_a_kernel_that_does_nothing_but_check_is_called(device: sad.Device) -> None:
+    @sad.graph
+    def graph(x: Any) -> Any:
+        checks(x, dim=x.shape)
+        return x * 2.0
+
+    graph(sad.array(np.float32([1.0, 2.0]), device=device))
+    device.synchronize()
+    graph(sad.array(np.float32([1.0, -2.0]), device=device))
+    with pytest.raises(sad.BoundsError, match="x is positive"):
+        device.synchronize()
+
+
+def test_a_loop_refuses_a_kernel_that_does_nothing_but_print(device: sad.Device) -> None:
+    def step(_: Any, x: Any) -> Any:
         tells(x, dim=x.shape)
         return x
 
     with pytest.raises(sad.LanguageError, match="tells") as raised:
-        graph(sad.array(X, device=device))
+        sad.graph(lambda x: sad.fori_loop(0, 2, step, x))(sad.array(X, device=device))
     assert raised.value.code == "SR0266"

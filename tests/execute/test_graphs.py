@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import shaderad as sad
-from shaderad.execute.run_graph import GraphRunner, evaluate, explained
+from shaderad.execute.explained import explained
+from shaderad.execute.runner import GraphRunner, evaluate
 from shaderad.interpret.arrays import evaluate as in_numpy
 from shaderad.ir import arrays, ops, sizes
 from shaderad.ir.arrays import ArrayType, Graph, Value
@@ -224,7 +225,7 @@ def test_buffers_serve_again_within_a_run_and_in_the_next(device: sad.Device) ->
     x = array((N,))
     graph = Graph((x,), (sums_of_sorted_steps(x, 12),))
     given = [sad.array(np.ones(1 << 18, np.float32), device=device)]
-    found, _ = device.kept(GraphRunner).prepared(graph, given, {"n": 1 << 18})
+    found = device.kept(GraphRunner).prepared(graph, given, {"n": 1 << 18}).commands
     made = sum(found.scratch_bytes) + sum(found.kept_bytes)
     assert made <= 1.2 * found.live_bytes
     text = explained(graph, given, {"n": 1 << 18}, device)

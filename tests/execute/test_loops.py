@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import shaderad as sad
-from shaderad.execute.run_graph import evaluate
+from shaderad.execute.runner import evaluate
 from shaderad.ir import arrays, nodes, ops
 from shaderad.ir.arrays import Graph, Value
 from shaderad.ir.types import FLOAT, INT

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import shaderad as sad
-from shaderad.execute.run_graph import evaluate
+from shaderad.execute.runner import evaluate
 from shaderad.ir import ops, sizes
 from shaderad.ir.arrays import Graph
 from shaderad.rules.arrays import building as b

@@ -134,7 +134,7 @@ def test_an_argument_is_copied_in_once_and_a_result_out_once(
     monkeypatch.setattr(runtime, "write", noted_write)
     monkeypatch.setattr(runtime, "read", noted_read)
     jax.block_until_ready(with_gradient(x, layer))
-    assert (sorted(written), sorted(read)) == ([4, 8, 24, 32, 48], [8, 24, 32, 48])
+    assert (sorted(written), sorted(read)) == ([8, 24, 32, 48], [8, 24, 32, 48])
 
 
 @pytest.mark.parametrize("run", [lambda f: f, jax.jit])

@@ -298,20 +298,20 @@ def test_keywords_of_a_call_may_differ(device: sad.Device) -> None:
 def test_only_what_moves_is_differentiated(
     device: sad.Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from shaderad.execute.launch import Launch
+    from shaderad.execute.run_graph import GraphStep
 
-    asked: list[frozenset[str]] = []
-    original = Launch.backward
+    asked: list[tuple[bool, ...]] = []
+    original = GraphStep.gradients
 
-    def noted(self: Any, wanted: frozenset[str], *rest: Any) -> Any:
+    def noted(self: Any, wanted: tuple[bool, ...], *rest: Any) -> Any:
         asked.append(wanted)
         return original(self, wanted, *rest)
 
-    monkeypatch.setattr(Launch, "backward", noted)
+    monkeypatch.setattr(GraphStep, "gradients", noted)
     wrapped, x = sad.jax.wrap(square), floats(3)
     jax.grad(lambda x: wrapped(x, jnp.float32(2.0)).sum())(x)
     jax.jit(jax.grad(lambda w: wrapped(x, w).sum()))(2.0).block_until_ready()
-    assert asked == [frozenset({"x"}), frozenset({"w"})]
+    assert asked == [(True, False), (False, True)]
 
 
 def test_all_floats_of_a_case_are_found() -> None:

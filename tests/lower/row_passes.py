@@ -77,5 +77,5 @@ def run(
     schedule = schedule_of(step, programs, [*inputs.values()], [output])
     places = [one.aligned() for one in given.values()]
     scheduled = Scheduled(device, schedule, programs.stages)
-    (found,) = scheduled.prepared(places, (), dict).run(places)
+    (found,) = scheduled.prepared(places, (), {}).run(places)
     return found.numpy()

@@ -6,7 +6,7 @@ import pytest
 
 import shaderad as sad
 from shaderad.device.stages import WeakKeys
-from shaderad.execute.run_graph import GraphRunner
+from shaderad.execute.runner import GraphRunner
 from shaderad.plan.choices import PlanChoices
 from shaderad.plan.steps import AS_IT_IS, GROUPED, WIDE, WideTiles
 from shaderad.plan.wide_tiles import GROUP_TEAM

@@ -12,7 +12,7 @@ import shaderad as sad
 from shaderad import float2
 from shaderad.compiler.artifact import Program
 from shaderad.diagnostics import CompileError, error
-from shaderad.execute import run_graph
+from shaderad.execute import runner
 from shaderad.plan.choices import PlanChoices
 from shaderad.plan.planning import plan
 from shaderad.runtime import Pipeline
@@ -215,7 +215,7 @@ def test_a_loop_that_takes_too_long_for_a_dispatch_is_one_of_dispatches() -> Non
 
 @pytest.mark.gpu
 def test_kernels_of_many_sizes_are_one(device: sad.Device, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_graph, "FIXED_LIMIT", 1)
+    monkeypatch.setattr(runner, "FIXED_LIMIT", 1)
     graph = sad.graph(lambda x: sad.fori_loop(2, lambda _, p: sad.roll(p, 1) * 0.5 + x, x))
     for n in (5, 6, 300):
         x = np.random.default_rng(n).uniform(-1, 1, n).astype(np.float32)

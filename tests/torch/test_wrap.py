@@ -117,21 +117,21 @@ def test_strides_and_offsets_are_followed(device: sad.Device) -> None:
 def test_only_what_requires_grad_is_differentiated(
     device: sad.Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[frozenset[str]] = []
-    from shaderad.execute.launch import Launch
+    asked: list[tuple[bool, ...]] = []
+    from shaderad.execute.run_graph import GraphStep
 
-    original = Launch.backward
+    original = GraphStep.gradients
 
-    def noted(self: Any, wanted: frozenset[str], *rest: Any) -> Any:
+    def noted(self: Any, wanted: tuple[bool, ...], *rest: Any) -> Any:
         asked.append(wanted)
         return original(self, wanted, *rest)
 
-    monkeypatch.setattr(Launch, "backward", noted)
+    monkeypatch.setattr(GraphStep, "gradients", noted)
     wrapped = sad.torch.wrap(square)
     x, w = torch.rand(3, requires_grad=True), torch.rand(())
     wrapped(x, w).sum().backward()
     wrapped(x.detach(), w.requires_grad_()).sum().backward()
-    assert asked == [frozenset({"x"}), frozenset({"w"})]
+    assert asked == [(True, False), (False, True)]
     torch.testing.assert_close(w.grad, (x.detach() ** 2).sum(), **EXACT)
 
 

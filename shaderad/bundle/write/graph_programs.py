@@ -17,9 +17,9 @@ from shaderad.bundle.write.programs import (
 )
 from shaderad.compiler.compile import begin_compilations
 from shaderad.device.stages import Choice
+from shaderad.execute.derivative_graphs import pulled, pushed
 from shaderad.execute.kernel_steps import StagedPasses
 from shaderad.execute.plan_to_schedule import lowered_passes, schedule
-from shaderad.execute.run_graph import pulled, pushed
 from shaderad.ir.arrays import Value
 from shaderad.ir.types import is_differentiable
 from shaderad.lower.bindings import Mode, Role

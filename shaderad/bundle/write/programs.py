@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar
 from shaderad.bundle.format.plan_names import plan_name
 from shaderad.bundle.write.command_options import kernel_inputs
 from shaderad.bundle.write.graph_entries import TracedGraph
+from shaderad.bundle.write.kernel_plans import LaunchForm, launch_plan
 from shaderad.compiler.artifact import Code, Program
 from shaderad.compiler.background import Pending
 from shaderad.compiler.compile import begin_compilations
 from shaderad.device.stages import Choice, KernelFacts
 from shaderad.diagnostics import DerivativeError, Span, error
-from shaderad.execute.kept_schedules import LaunchForm, launch_plan
 from shaderad.ir.nodes import Kernel
 from shaderad.ir.types import Access, Kind, scalars
 from shaderad.lower.bindings import Lowered, Mode, Role, Variant

@@ -25,7 +25,7 @@ from shaderad.bundle.write.programs import AnyBuild, ChosenKernel, launch_shaped
 from shaderad.check import gradcheck, is_exempt
 from shaderad.device.devices import Device
 from shaderad.diagnostics import Error, GradientError, error
-from shaderad.execute.run_graph import kernels_of
+from shaderad.execute.derivative_graphs import kernels_of
 from shaderad.ir.nodes import Kernel
 from shaderad.ir.types import (
     Access,

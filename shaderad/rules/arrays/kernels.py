@@ -25,11 +25,12 @@ Named = dict[str, Value]
 def push_call(node: arrays.KernelCall, dots: Derivatives) -> Derivatives:
     wanted = [name for name, t in node.written if b.is_differentiable(t.element)]
     dot_by_name = _push(node, _named(node.names, dots), wanted)
-    return [dot_by_name.get(name) for name, _ in node.written]
+    return [dot_by_name.get(name) for name, _ in node.written] or [None]
 
 
 def pull_call(node: arrays.KernelCall, bars: Derivatives, wanted: Sequence[bool]) -> Derivatives:
-    results_bar = _named([name for name, _ in node.written], bars)
+    names = [name for name, _ in node.written]
+    results_bar = _named(names, bars[: len(names)])
     return list(map(_pull(node, results_bar, selected(node.names, wanted)).get, node.names))
 
 

@@ -1,4 +1,9 @@
-"""Batching of kernel calls and their derivatives: one launch with one more Index."""
+"""Batching of kernel calls and their derivatives: one launch with one more Index.
+
+Some kernels cannot have another axis: those that were built, those that follow pointers to what is
+mapped, and those whose gradient by a texture each element needs for itself. A loop calls them for
+one element at a time.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +12,20 @@ from dataclasses import replace
 
 from shaderad.diagnostics import error
 from shaderad.ir import arrays
-from shaderad.ir.arrays import KernelCall
+from shaderad.ir.arrays import ArrayType, Graph, KernelCall, Node, Value, with_operands
 from shaderad.ir.nodes import Kernel
 from shaderad.ir.pointers import POINTED, is_pooled
+from shaderad.ir.types import INT, TextureType
 from shaderad.rules.batching.kernel_bodies import active_name, batched_kernel
-from shaderad.rules.batching.operands import Batch, Operand, flags_of, mapped
+from shaderad.rules.batching.operands import Batch, Operand, mapped
 from shaderad.rules.nodes import PushedKernel
 
 
 def batch_call(node: KernelCall, operands: Sequence[Operand], batch: Batch) -> list[Operand]:
-    return mapped(_call(node, operands, batch).results)
+    mapped_names = _mapped_names(node, operands, ())
+    if not _has_axes(node.kernel, mapped_names):
+        return _looped(node, node, operands, batch)
+    return mapped(_call(node, operands, batch, mapped_names).results)
 
 
 # x_bar = J(x, w)^T y_bar      x_bars[k] = J(xs[k], w)^T y_bars[k]
@@ -38,19 +47,27 @@ def _derivative(
     names: Collection[str],
 ) -> list[Operand]:
     count = len(node.call.names)
-    call = _call(node.call, operands[:count], batch, names)
+    mapped_names = _mapped_names(node.call, operands, names)
+    if not _has_axes(node.call.kernel, mapped_names):
+        return _looped(node, node.call, operands, batch)
+    call = _call(node.call, operands[:count], batch, mapped_names)
     derivatives = map(batch.spread, operands[count:])
     return mapped(replace(node, call=call, operands=(*call.operands, *derivatives)).results)
 
 
+def _mapped_names(
+    call: KernelCall, operands: Sequence[Operand], names: Collection[str]
+) -> set[str]:
+    """The operands with the axis of the batch; those in `names` always have it."""
+    pairs = zip(call.names, operands, strict=False)
+    mapped_names = {name for name, x in pairs if x.is_mapped} | {*names}
+    return mapped_names | _partners(call.kernel, mapped_names, call.names)
+
+
 def _call(
-    call: KernelCall, operands: Sequence[Operand], batch: Batch, names: Collection[str] = ()
+    call: KernelCall, operands: Sequence[Operand], batch: Batch, mapped_names: Collection[str]
 ) -> KernelCall:
-    """The call for the whole batch; the operands in `names` are always mapped."""
-    flag_by_name = dict(zip(call.names, flags_of(operands), strict=True))
-    mapped_names = {name for name, is_mapped in flag_by_name.items() if is_mapped} | {*names}
-    mapped_names |= _partners(call.kernel, mapped_names, call.names)
-    _check(call, mapped_names)
+    """The call for the whole batch."""
     values = batch.flagged(operands, [name in mapped_names for name in call.names])
     kernel = batched_kernel(call.kernel, frozenset(mapped_names), has_active=bool(batch.passed))
     return replace(
@@ -63,6 +80,34 @@ def _call(
     )
 
 
+def _looped(
+    node: Node, call: KernelCall, operands: Sequence[Operand], batch: Batch
+) -> list[Operand]:
+    """The results of `node`, for one element of the batch after the other.
+
+    Raises:
+        LanguageError: SR0399 in a loop that some elements have left, which may report nothing.
+    """
+    if batch.passed:
+        raise error("SR0399", call.span, kernel=call.kernel.name)
+    # Constants and sizes stay in the body: kernels get the size of a texture as a number.
+    inner = [x.value if _is_literal(x) else Value(v.type)
+             for v, x in zip(node.operands, operands, strict=True)]  # fmt: skip
+    pairs = [(v, x) for v, x in zip(inner, operands, strict=True) if not _is_literal(x)]
+    constants = [(v, x.value) for v, x in pairs if not x.is_mapped]
+    rows = [(v, x.value) for v, x in pairs if x.is_mapped]
+    inputs = (Value(ArrayType(INT, ())), *(v for v, _ in (*constants, *rows)))
+    loop = arrays.Loop(
+        operands=tuple(x for _, x in (*constants, *rows)),
+        body=Graph(inputs, with_operands(node, tuple(inner)).results),
+        count=batch.extent,
+        carry_count=0,
+        constant_count=len(constants),
+        span=node.span,
+    )
+    return mapped(loop.results)
+
+
 def _partners(kernel: Kernel, mapped_names: set[str], names: Sequence[str]) -> set[str]:
     """The tangents of mapped arrays and the primals of mapped tangents, which share indices."""
     if not isinstance(kernel, PushedKernel):
@@ -71,13 +116,17 @@ def _partners(kernel: Kernel, mapped_names: set[str], names: Sequence[str]) -> s
     return {name for pair in pairs if mapped_names & pair for name in pair}
 
 
-def _check(call: KernelCall, mapped_names: set[str]) -> None:
-    """Raises SR0399 for kernels that cannot be batched."""
-    kernel = call.kernel
+def _is_literal(x: Operand) -> bool:
+    """True for what is computed from nothing."""
+    return x.value.producer is not None and not x.value.producer.operands and not x.is_mapped
+
+
+def _has_axes(kernel: Kernel, mapped_names: Collection[str]) -> bool:
+    """True if a kernel can read the arrays `mapped_names` with another axis in front."""
     if kernel.is_built:
-        raise error("SR0399", call.span, kernel=kernel.name, why="it was loaded from a build")
-    for x in (*kernel.buffers, *kernel.uniforms):
-        if x.name in mapped_names and (POINTED in x.path or is_pooled(x.type)):
-            path = ".".join(part for part in x.path if part != POINTED)
-            why = f"it reads `{path}`, which is mapped, through a pointer"
-            raise error("SR0399", call.span, kernel=kernel.name, why=why)
+        return False
+    return not any(
+        POINTED in x.path or is_pooled(x.type) or isinstance(x.type, TextureType)
+        for x in (*kernel.buffers, *kernel.uniforms)
+        if x.name in mapped_names
+    )

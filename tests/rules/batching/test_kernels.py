@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 import shaderad as sad
-from shaderad.diagnostics import LanguageError
 from shaderad.interpret.arrays import evaluate
 from shaderad.ir import ops
-from shaderad.ir.arrays import ArrayType, Graph, KernelCall, Value, WhileLoop
+from shaderad.ir.arrays import ArrayType, Graph, KernelCall, Loop, Value, WhileLoop
 from shaderad.ir.nodes import Load
 from shaderad.ir.types import FLOAT, INT, Struct
 from shaderad.ir.verifier import verified
@@ -245,11 +244,13 @@ def behind(i: sad.Index, chain: Chain, y: sad.Out[float]):
     y[i] = chain.links[i]
 
 
-def test_mapped_arrays_behind_pointers_are_refused() -> None:
+def test_a_loop_calls_what_follows_pointers_to_mapped_arrays() -> None:
     kernel = behind.specialise({})
     pool = next(b_ for b_ in kernel.buffers if b_.is_pointed)
     (pointer,) = kernel.uniforms
     operands = {pool.name: array((3,)), pointer.name: Value(ArrayType(pointer.type, ()))}
     graph = call_of(behind, operands, (3,), {"y": (3,)})
-    with pytest.raises(LanguageError, match="SR0399"):
-        batched(graph, [True, False], 2)
+    whole, is_mapped = batched(graph, [True, False], 2)
+    assert is_mapped == (True,)
+    assert [type(node) for node in whole.nodes] == [Loop]
+    assert whole.outputs[0].shape == (2, 3)
