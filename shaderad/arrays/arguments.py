@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from shaderad.arrays import trees
-from shaderad.arrays.arrays import Array, uploaded
+from shaderad.arrays.arrays import Array, Shape, uploaded
 from shaderad.arrays.numbers import host_number
 from shaderad.arrays.syntax import SYNTAX
 from shaderad.arrays.tape import recorded_view, trace_of
@@ -94,14 +94,18 @@ def as_element(array: Array, element: types.Type, name: str) -> Array:
     )
     is_same = isinstance(element, types.Struct) and is_same_struct(array.element, element)
     if is_trailing_axis or is_same:
-        shape = array.shape if is_same else array.shape[:split]
-        return recorded_view(
-            array,
-            array.viewed(element, shape),
-            lambda bar: bar.viewed(array.element, array.shape),
-            lambda dot: dot.viewed(element, shape),
-        )
+        return seen_as(array, element, array.shape if is_same else array.shape[:split])
     raise error("SR0367", name=name, found=array.element, shape=array.shape, type=element)
+
+
+def seen_as(array: Array, element: types.Type, shape: Shape) -> Array:
+    """The bytes of `array` as `shape` elements of another type, which a tape follows."""
+    return recorded_view(
+        array,
+        array.viewed(element, shape),
+        lambda bar: bar.viewed(array.element, array.shape),
+        lambda dot: dot.viewed(element, shape),
+    )
 
 
 def is_same_struct(held: types.Type, wanted: types.Type) -> bool:

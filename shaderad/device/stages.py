@@ -20,7 +20,6 @@ from shaderad.device.lines import AtUserLine
 from shaderad.diagnostics.progress import Work
 from shaderad.ir import types
 from shaderad.ir.pointers import is_pooled
-from shaderad.ir.prints import prints
 from shaderad.ir.types import Access
 from shaderad.lower.bindings import Lowered, Mode, Site, Variant
 from shaderad.runtime.process import call_in_children, let_through
@@ -282,7 +281,6 @@ class KernelFacts:
             b.name for b in self.written if types.is_differentiable(b.type)
         )
         self.is_prebuilt = kernel.is_built
-        self.has_prints = bool(prints(kernel.body))
         self._axes: tuple[tuple[Axis, ...], ...] | None = None
         self._names_in: dict[tuple[str, ...], frozenset[str]] = {}
         self.name_by_path = {item.path: item.name for item in (*kernel.buffers, *kernel.uniforms)}

@@ -249,7 +249,9 @@ def _value_and_grad(
     check_differentiable(at, positions)
     ones = _ones_and_none if has_aux else _ones
     cotangent = ones(function, at.out)
-    found = [_apart(gradient, cotangent) for gradient in at.pull(cotangent, positions, None)]
+    found = at.pull(cotangent, positions, None)
+    if current_trace() is None:
+        found = _apart(found, cotangent)
     if when is When.WITH_GRADIENTS:
         for leaf in trees.leaves(at.out):
             if isinstance(leaf, Array):
@@ -356,7 +358,7 @@ def _jacobians(
         return jacobians_at(at, args, positions, mode, is_silent=is_outermost), at.out
 
     if is_outermost:
-        # What no graph follows, such as textures, has derivatives outside of graphs.
+        # What no graph follows, such as values read on the host, has derivatives outside of graphs.
         with suppress(Error):
             return linearised_as_graph(jacobians, args, call, when=When.NOW).out[0]
     return jacobians(*args, **call)[0]
@@ -433,20 +435,19 @@ def _one_like(result: Array) -> Array:
     return result.device.kept(Ones).of(result.element, result.shape)
 
 
-def _apart(gradient: Any, cotangent: Any) -> Any:
-    """`gradient`, copied where it is the cotangent 1 itself, which others start from, too."""
+def _apart(gradients: Sequence[Any], cotangent: Any) -> list[Any]:
+    """`gradients`, copied where one is the cotangent 1 itself, which others start from, too."""
     shared = [x for x in trees.leaves(cotangent) if isinstance(x, Array)]
 
     def own(leaf: Any) -> Any:
-        is_shared = isinstance(leaf, Array) and not leaf.is_pending
-        if not (is_shared and any(leaf.buffer is x.buffer for x in shared)):
+        is_there = isinstance(leaf, Array) and not leaf.is_pending
+        if not (is_there and any(leaf.buffer is x.buffer for x in shared)):
             return leaf
         copy = zeros(leaf.device, leaf.element, leaf.shape)
         copied(leaf, copy)
         return copy
 
-    is_plain = isinstance(gradient, TracedArray) or current_trace() is not None
-    return gradient if is_plain else trees.mapped(own, gradient)
+    return [trees.mapped(own, gradient) for gradient in gradients]
 
 
 class Ones:

@@ -43,14 +43,18 @@ LateWord = tuple[int, Callable[[Frame], bytes]]
 LateWords = tuple[LateWord, ...]
 
 
-class Command(Protocol):
+class Recorded(Protocol):
     """One thing to record."""
+
+    def record(self, runtime: Runtime, frame: Frame) -> None: ...
+
+
+class Command(Recorded, Protocol):
+    """One thing to record whose buffers may still get other places."""
 
     def placed(self, numbers: Sequence[int]) -> Command:
         """The same over other buffers: `numbers` are theirs, by what this one calls them."""
         ...
-
-    def record(self, runtime: Runtime, frame: Frame) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +107,6 @@ class Joined:
     is_shifted: bool
     """True if words of a dispatch depend on where inputs start."""
 
-    def placed(self, numbers: Sequence[int]) -> Joined:
-        raise NotImplementedError(numbers)  # joined after everything has its place
-
     def record(self, runtime: Runtime, frame: Frame) -> None:
         if frame.is_shifted and self.is_shifted:
             for dispatch in self.dispatches:
@@ -114,9 +115,9 @@ class Joined:
             runtime.record_run(self.run, frame.buffers)
 
 
-def joined(commands: Iterable[Command], runtime: Runtime) -> list[Command]:
+def joined(commands: Iterable[Command], runtime: Runtime) -> list[Recorded]:
     """`commands` with fixed dispatches that follow each other joined."""
-    result: list[Command] = []
+    result: list[Recorded] = []
     fixed: list[Dispatch] = []
 
     def end() -> None:

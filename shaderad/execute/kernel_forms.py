@@ -33,8 +33,6 @@ class CallForm:
     node: KernelCall
     """The only node of the graph."""
     size_by_name: Mapping[str, int]
-    shapes: Mapping[str, Shape]
-    """The shape of each array."""
 
 
 class CallForms:
@@ -81,7 +79,7 @@ class CallForms:
             )
         (node,) = graph.nodes
         assert isinstance(node, KernelCall)
-        return CallForm(facts, graph, node, launch_sizes(dim, shapes), shapes)
+        return CallForm(facts, graph, node, launch_sizes(dim, shapes))
 
 
 def kept(known: dict[Hashable, T], key: Hashable, value: T) -> T:

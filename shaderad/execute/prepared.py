@@ -27,6 +27,7 @@ from shaderad.execute.commands import (
     LateWord,
     LateWords,
     LoopCommand,
+    Recorded,
     joined,
 )
 from shaderad.execute.schedule import GROUP_LIMIT, SITE_BASE, UniformWord, start_of
@@ -77,10 +78,10 @@ class Prepared:
     may_print: bool
     live_bytes: int
     """The most that is needed at one time, inputs left out."""
-    _joined: list[Command] = field(default_factory=list["Command"])
+    _joined: list[Recorded] = field(default_factory=list[Recorded])
     """The commands with fixed dispatches joined, from the first run on."""
 
-    def _join(self) -> list[Command]:
+    def _join(self) -> list[Recorded]:
         self._joined = joined(self.commands, self.device.runtime)
         return self._joined
 

@@ -267,7 +267,7 @@ class GraphRunner:
         return scheduled
 
     def _chosen(self, planned: _PlannedGraph, steps: PlannedSteps, known: Known) -> Scheduled:
-        """The schedule at these sizes; with a dispatch a step where the driver refuses a loop."""
+        """The schedule at these sizes. If the driver refuses a loop, its steps are dispatches."""
         # With and without fixed sizes, equal numbers may mean different kernels.
         decision = steps.decided(known)
         choices = (known.are_fixed, known.host_inputs, *decision.numbers)

@@ -84,7 +84,7 @@ def traced_call(call: CallArguments) -> Any:
 
 
 def _keep(node: KernelCall) -> None:
-    """Makes a call a part of the graph although no result depends on it.
+    """Keeps a call in the graph although no result depends on it.
 
     Raises:
         LanguageError: SR0266 for one that prints inside of another function of the graph, or in a

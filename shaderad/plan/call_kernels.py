@@ -56,12 +56,12 @@ class Decision(Generic[T_co]):
     """The choice of a step or plan by sizes and a device."""
 
     numbers: tuple[int, ...]
-    """For each loop the numbers in its kernel, first that of its threads, 0 if a dispatch a step
-    runs; for each sum over tiles the kind of its kernel, then, if that is for all sizes, the sizes
-    of its tiles, else the elements that a thread takes at a time, 1 if it stores by four, and 1 if
-    its sums are short; for each user kernel the bits of the conditions on its indices, and 1 if its
-    derivative is one thread; for each reduction or scan 0 for all its dispatches, else 1 and the
-    bits of those that run; -1 for a step that copies, 0 for one that might."""
+    """For each loop the numbers in its kernel, first that of its threads, 0 if its steps are
+    dispatches; for each sum over tiles the kind of its kernel, then, if that is for all sizes, the
+    sizes of its tiles, else the elements that a thread takes at a time, 1 if it stores by four, and
+    1 if its sums are short; for each user kernel the bits of the conditions on its indices, and 1
+    if its derivative is one thread; for each reduction or scan 0 for all its dispatches, else 1 and
+    the bits of those that run; -1 for a step that copies, 0 for one that might."""
     make: Callable[[], T_co]
     """Makes the step or plan."""
 

@@ -7,10 +7,9 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, cast
 
 from shaderad.arrays import trees
-from shaderad.arrays.arguments import bind_array, sampler_array
+from shaderad.arrays.arguments import bind_array, sampler_array, seen_as
 from shaderad.arrays.arrays import Array, array, is_host_array, uploaded, vector_of
 from shaderad.arrays.numbers import PLAIN_NUMBERS, HostNumber, host_number
-from shaderad.arrays.tape import recorded_view
 from shaderad.arrays.trees import Branch, rebuilt, struct_fields
 from shaderad.device.devices import Device
 from shaderad.device.lines import user_span
@@ -93,13 +92,7 @@ def with_vectors(array: Array, element: types.Type) -> Array:
     split = len(array.shape) - len(axes)
     if array.element != element.element or split < 0 or array.shape[split:] != axes:
         return array
-    seen = array.viewed(element, array.shape[:split])
-    return recorded_view(
-        array,
-        seen,
-        lambda bar: bar.viewed(array.element, array.shape),
-        lambda dot: dot.viewed(element, seen.shape),
-    )
+    return seen_as(array, element, array.shape[:split])
 
 
 def arrays_like(
