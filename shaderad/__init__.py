@@ -26,8 +26,8 @@ if TYPE_CHECKING:  # The names that `_LATER` imports.
     from shaderad import random as random
     from shaderad import torch as torch
     from shaderad.arrays.arrays import *
+    from shaderad.arrays.pointers import *
     from shaderad.arrays.textures import *
-    from shaderad.arrays.trees import *
     from shaderad.bundle import *
     from shaderad.bundle.read.loading import *
     from shaderad.check.gradient import *
@@ -54,7 +54,7 @@ _LATER = {
     "shaderad.arrays.textures": ("Texture", "sampler"),
     "shaderad.textures.making": ("texture",),
     "shaderad.device.devices": ("Device", "open_device"),
-    "shaderad.arrays.trees": ("pointer",),
+    "shaderad.arrays.pointers": ("pointer",),
     "shaderad.differentiate.transforms": (
         "grad",
         "hvp",

@@ -15,9 +15,9 @@ import numpy as np
 
 from shaderad.arrays.dtypes import ArrayAnnotation, element_type, shown_dtype
 from shaderad.arrays.operators import ArrayOperators
+from shaderad.arrays.pointers import StructArray, is_pointer_structs
 from shaderad.arrays.syntax import SYNTAX
 from shaderad.arrays.traced_sizes import normalised_shape
-from shaderad.arrays.trees import StructArray, is_pointer_structs
 from shaderad.device.devices import Device, asked_device, current_device
 from shaderad.diagnostics import error
 from shaderad.diagnostics.tracebacks import api_boundary, api_class

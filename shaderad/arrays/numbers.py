@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Any, cast
 from shaderad.arrays.arrays import Array
 from shaderad.device.words import storage_of_words, uniform_words
 from shaderad.ir.types import BOOL, FLOAT, INT
+from shaderad.runtime.buffers import from_storage
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from shaderad.device.devices import Device
     from shaderad.ir.types import Scalar, Type
 
@@ -36,6 +39,11 @@ class HostNumber(Array):
         super().__init__(device, element, (), None, 0, _uploaded_on_demand)
         self.words = words
         self.kind = kind
+
+    @property
+    def content(self) -> np.ndarray[Any, Any]:
+        """Its content, for which no device is asked."""
+        return from_storage(storage_of_words(self.words, self.element), self.element, ())
 
     def settle(self) -> None:
         """Uploads it, unless that has happened."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast, get_args
 import numpy as np
 
 from shaderad.arrays.arrays import Array, array
-from shaderad.arrays.trees import Branch
+from shaderad.arrays.trees import Container, register
 from shaderad.device.devices import Device, asked_device, current_device
 from shaderad.diagnostics import error, text_of
 from shaderad.diagnostics.tracebacks import api_boundary, api_class
@@ -52,17 +52,64 @@ class TextureOutline:
     layout: TextureLayout
     mips: Mips | None
 
+    @property
+    def texel(self) -> Scalar | Vector:
+        """The type of a texel, as kernels read it."""
+        return texel_of(self.layout.format.channel_count)
+
+    def by_levels(self, texels: Array) -> Any:
+        """The gradient by all texels -> that by level 0, or by each level that was given."""
+        levels: list[Array] = []
+        start = 0
+        for level in range(self.layout.level_count):
+            shape = self.layout.level_shape(level)
+            levels.append(texels[start : start + prod(shape)].reshape(shape))
+            start += prod(shape)
+        if self.mips is not None:
+            return self.mips.pulled(levels)
+        return levels[0] if len(levels) == 1 else tuple(levels)
+
 
 @dataclass(frozen=True, slots=True)
 class ByLevels:
     """A derivative by the levels of a texture, in place of one by all texels."""
 
-    texture: Texture
+    outline: TextureOutline
     content: Any
 
 
+class Textures(Container):
+    """Textures in trees: the texels are the only part, and the detail is the outline."""
+
+    @classmethod
+    def taken_apart(cls, tree: Any) -> tuple[Hashable, Sequence[Any]]:
+        return tree.outline, (tree.texels,)
+
+    @classmethod
+    def keys(cls, detail: Any, count: int) -> Sequence[Any]:
+        return ("texels",)
+
+    @classmethod
+    def built(cls, detail: Any, parts: Sequence[Any]) -> Any:
+        return Texture(detail, parts[0])
+
+    @classmethod
+    def derivative(cls, detail: Any, parts: Sequence[Any]) -> Any:
+        return None if parts[0] is None else detail.by_levels(parts[0])
+
+    @classmethod
+    def parts_of(cls, detail: Any, count: int, derivative: Any) -> Sequence[Any]:
+        if isinstance(derivative, Texture):
+            return (derivative.texels,)
+        return (ByLevels(detail, derivative),)
+
+    @classmethod
+    def described(cls, detail: Any, count: int) -> str:
+        return "Texture"
+
+
 @api_class
-class Texture(Branch):
+class Texture:
     """A texture on a device, made by `sad.texture`; kernels take it for a `sad.Texture2D`.
 
     Attributes:
@@ -96,21 +143,6 @@ class Texture(Branch):
     def mips(self) -> Mips | None:
         """The chain that made the levels; `None` where they were given."""
         return self.outline.mips
-
-    @property
-    def key(self) -> Hashable:
-        return type(self), self.outline
-
-    @property
-    def parts(self) -> dict[Any, Any]:
-        return {"texels": self.texels}
-
-    def with_parts(self, parts: dict[Any, Any]) -> Texture:
-        return Texture(self.outline, parts["texels"])
-
-    def derivatives(self, derivative: Any) -> dict[Any, Any]:
-        is_whole = isinstance(derivative, Texture)
-        return {"texels": derivative.texels if is_whole else ByLevels(self, derivative)}
 
     @property
     def size(self) -> tuple[int, int, int, int]:
@@ -231,6 +263,9 @@ class Texture(Branch):
         levels = f", levels={self.level_count}" if self.level_count > 1 else ""
         kind = f"{self.dimension!r}, {self.format!r}"
         return f"Texture({kind}, shape={self.shape}{levels}, device={where!r})"
+
+
+register(Texture, Textures)
 
 
 def texture_of_levels(

@@ -1,162 +1,375 @@
-"""Nested containers of arguments and results: tuples, lists, dicts, structs, pointers.
+"""Trees of arguments and results: ``flatten(tree) -> leaves, structure`` and back.
 
-Everything else is a leaf. ``sad.pointer`` makes the Python values of struct fields annotated
-`sad.Pointer`. Invariant: a pointer never changes, and keeps its target alive. Structs that hold
-pointers stay on the host until a kernel reads them, because their targets get positions in device
-memory only then.
+Tuples, lists, dicts and structs are containers, and so is each class that `register` names;
+everything else is a leaf. Invariant: a structure is a constant that holds no leaf, so it can be the
+key of what is kept for trees of one form.
 """
 
 from __future__ import annotations
 
-import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from shaderad.diagnostics import error
-from shaderad.diagnostics.tracebacks import api_boundary
-from shaderad.ir.pointers import holds_pointers
-from shaderad.ir.types import Struct
+from shaderad.device.lines import user_span
+from shaderad.diagnostics import Error, error
 from shaderad.language.structs import info_of
 
-__all__ = ["pointer"]
 
+class Container(ABC):
+    """A kind of container: how it comes apart, and how it is built from its parts.
 
-class StructArray:
-    """An array of structs that hold pointers: a sequence of host structs."""
+    `detail` is what else its form depends on, such as its class.
+    """
 
-    def __init__(self, structs: Sequence[Any]) -> None:
-        self._structs = tuple(copy.copy(struct) for struct in structs)
-
-    def __len__(self) -> int:
-        return len(self._structs)
-
-    def __getitem__(self, number: int) -> Any:
-        return self._structs[number]
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._structs)
-
-    @property
-    def shape(self) -> tuple[int]:
-        return (len(self),)
-
-    def __repr__(self) -> str:
-        return f"StructArray({list(self._structs)!r})"
-
-
-class Branch(ABC):
-    """A value of ours that holds others."""
-
-    __slots__ = ()
-
-    @property
-    def key(self) -> Hashable:
-        """Its form, without the content of its parts."""
-        return type(self)
-
-    @property
+    @classmethod
     @abstractmethod
-    def parts(self) -> dict[Any, Any]:
-        """The values that it holds."""
+    def taken_apart(cls, tree: Any) -> tuple[Hashable, Sequence[Any]]:
+        """The detail and the parts of a container of this kind."""
 
+    @classmethod
     @abstractmethod
-    def with_parts(self, parts: dict[Any, Any]) -> Any:
-        """A value like this one that holds `parts`."""
+    def keys(cls, detail: Any, count: int) -> Sequence[Any]:
+        """The key of each part."""
 
+    @classmethod
+    def step(cls, key: Any) -> str:
+        """The text that leads to a part."""
+        return f"[{key!r}]"
+
+    @classmethod
     @abstractmethod
-    def derivatives(self, derivative: Any) -> dict[Any, Any] | None:
-        """The derivatives of its parts in one of it; `None` if that is none."""
+    def built(cls, detail: Any, parts: Sequence[Any]) -> Any:
+        """The container with these parts."""
+
+    @classmethod
+    @abstractmethod
+    def parts_of(cls, detail: Any, count: int, derivative: Any) -> Sequence[Any] | None:
+        """The parts of a derivative of such a container; `None` if it does not look like one."""
+
+    @classmethod
+    def derivative(cls, detail: Any, parts: Sequence[Any]) -> Any:
+        """A derivative of such a container from those of its parts, `None` for one without."""
+        return cls.built(detail, parts)
+
+    @classmethod
+    @abstractmethod
+    def described(cls, detail: Any, count: int) -> str:
+        """The kind as text for messages."""
 
 
-class HostPointer(Branch):
-    """A pointer to the elements of `target`, an array; made by `sad.pointer`."""
+class Structure(NamedTuple):
+    """The form of a tree without its leaves."""
 
-    def __init__(self, target: Any) -> None:
-        self.target = target
+    kind: type[Container] | None
+    """`None` for a leaf."""
+    detail: Any
+    """What else the form of a container depends on; for a leaf, what its maker noted of it."""
+    parts: tuple[Structure, ...]
 
     @property
-    def parts(self) -> dict[Any, Any]:
-        return {"target": self.target}
+    def leaf_count(self) -> int:
+        """The number of leaves."""
+        return 1 if self.kind is None else sum([part.leaf_count for part in self.parts])
 
-    def with_parts(self, parts: dict[Any, Any]) -> HostPointer:
-        return HostPointer(parts["target"])
+    @property
+    def keys(self) -> Sequence[Any]:
+        """The key of each part."""
+        return () if self.kind is None else self.kind.keys(self.detail, len(self.parts))
 
-    def derivatives(self, derivative: Any) -> dict[Any, Any] | None:
-        if isinstance(derivative, int):
-            return {"target": None}  # 0 replaces a pointer whose target holds no floats
-        return derivative.parts if isinstance(derivative, HostPointer) else None
+    def unflatten(self, leaves: Iterable[Any]) -> Any:
+        """The tree with these leaves."""
+        return folded(self, iter(leaves), built)
 
-    def __len__(self) -> int:
-        return len(self.target)
+    def derivative(self, leaves: Iterable[Any]) -> Any:
+        """The derivative of such a tree: 0 for fields of structs without one, `None` elsewhere."""
+        return folded(
+            self, iter(leaves), lambda kind, detail, parts: kind.derivative(detail, parts)
+        )
 
-    def __getitem__(self, key: Any) -> Any:
-        return self.target[key]
+    def matched(self, derivative: Any, name: str = "value") -> list[Any]:
+        """The part of `derivative` for each leaf; `None` stands for a tree of `None`.
 
-    def numpy(self) -> np.ndarray[Any, Any]:
-        """The target as a NumPy array."""
-        return np.asarray(self.target)
+        Raises:
+            DerivativeError: SR0452 if it is built differently.
+        """
+        if self.kind is None:
+            return [derivative]
+        if derivative is None:
+            return [None] * self.leaf_count
+        own = self.kind.parts_of(self.detail, len(self.parts), derivative)
+        if own is None:
+            raise error("SR0452", name=name, wanted=str(self), found=described(derivative))
+        leaves: list[Any] = []
+        for key, structure, part in zip(self.keys, self.parts, own, strict=True):
+            leaves += structure.matched(part, f"{name}[{key!r}]")
+        return leaves
 
-    def __repr__(self) -> str:
-        return f"sad.pointer({self.target!r})"
+    def like(self, tree: Any) -> Structure:
+        """The structure of `tree`, which has these leaves; a struct of it may be a dict here."""
+        if self.kind is None:
+            return self
+        own = self.kind.parts_of(self.detail, len(self.parts), tree) or self.parts
+        parts = tuple([part.like(x) for part, x in zip(self.parts, own, strict=True)])
+        if not issubclass(self.kind, Mappings):
+            return Structure(self.kind, self.detail, parts)
+        return Structure(container_of(tree), (struct_class(tree), self.detail[1]), parts)
+
+    def with_leaves(self, structures: Iterable[Structure]) -> Structure:
+        """The structure with one of `structures` in place of each leaf."""
+
+        def build(kind: type[Container], detail: Any, parts: list[Any]) -> Structure:
+            return Structure(kind, detail, tuple(parts))
+
+        return folded(self, iter(structures), build)
+
+    def spelled(self) -> Iterator[str]:
+        """The text that leads to each leaf, such as ``[0].radius``."""
+        if self.kind is None:
+            yield ""
+            return
+        for key, part in zip(self.keys, self.parts, strict=True):
+            step = self.kind.step(key)
+            for path in part.spelled():
+                yield step + path
+
+    def __str__(self) -> str:
+        return "value" if self.kind is None else self.kind.described(self.detail, len(self.parts))
 
 
-@api_boundary
-def pointer(target: Any) -> HostPointer:
-    """A pointer to the elements of an array, for fields annotated `sad.Pointer[T]`.
+Build = Callable[[type[Container], Any, list[Any]], Any]
+"""The kind and detail of a container, and its parts -> what takes its place."""
 
-    Args:
-        target: An `Array` or array-like with one axis; for structs that hold pointers themselves a
-            list of them; `None` or an empty list for a null pointer.
 
-    Returns:
-        The pointer; it keeps `target` alive.
+def folded(structure: tuple[Any, Any, tuple[Any, ...]], leaves: Iterator[Any], build: Build) -> Any:
+    """The next leaf, or what `build` makes of the parts of a container."""
+    kind, detail, inner = structure
+    if kind is None:
+        return next(leaves)
+    return build(kind, detail, [folded(part, leaves, build) for part in inner])
+
+
+def built(kind: type[Container], detail: Any, parts: list[Any]) -> Any:
+    """The container itself, of these parts."""
+    return kind.built(detail, parts)
+
+
+def matched(structure: Structure, tree: Any, what: str) -> list[Any]:
+    """The leaves of a tree with this structure.
 
     Raises:
-        ShapeError: SR0392 for a `target` that is no array.
-
-    Differentiable: a gradient has pointers where its argument has them. Each points to the gradient
-    of the elements read through it, so two pointers to one array have two gradients.
+        LanguageError: SR0333 if it is built differently.
     """
-    if isinstance(target, HostPointer):
-        return target
-    if target is None:
-        return HostPointer(())
-    if not _has_elements(target):
-        raise error("SR0392", found=type(target).__name__)
-    return HostPointer(StructArray(target) if is_pointer_structs(target) else target)
+    try:
+        return structure.matched(tree)
+    except Error:
+        raise unmatched(structure, tree, what) from None
 
 
-def _has_elements(target: Any) -> bool:
-    """True if `target` may be an array; its elements are checked when it is used."""
-    if isinstance(target, list | tuple | Mapping | StructArray):
-        return True
-    is_array = hasattr(target, "__array__") or hasattr(target, "__dlpack__")
-    return is_array and getattr(target, "shape", None) != ()
+def unmatched(structure: Structure, tree: Any, what: str) -> Error:
+    """SR0333: `tree` is built differently."""
+    shown = "`None`" if tree is None else described(tree)
+    return error("SR0333", user_span(), what=what, found=shown, wanted=str(structure))
 
 
-def structs_of(value: Any) -> Sequence[Any] | None:
-    """The items of a list of structs, or of an array of them; `None` for anything else."""
-    if isinstance(value, StructArray):
-        return tuple(value)
-    return cast("Sequence[Any]", value) if isinstance(value, list | tuple) else None
+LEAF = Structure(None, None, ())
 
 
-def is_pointer_structs(value: Any) -> bool:
-    """True if `value` is a sequence of structs that hold pointers."""
-    items = structs_of(value)
-    return bool(items) and all(pointer_struct(item) is not None for item in items)
+def flatten(
+    tree: Any, kind_of: Callable[[Any], type[Container] | None] | None = None
+) -> tuple[list[Any], Structure]:
+    """The leaves of `tree`, in order, and its structure.
+
+    `kind_of` tells the kind of a container, and `None` for a leaf; by default `container_of`.
+    """
+    leaves: list[Any] = []
+    return leaves, _flattened(tree, kind_of or container_of, leaves)
 
 
-def pointer_struct(value: Any) -> Struct | None:
-    """The type of a host struct that holds pointers; `None` for anything else."""
-    info = None if isinstance(value, type) else info_of(value)
-    return info.ir_type if info is not None and holds_pointers(info.ir_type) else None
+def _flattened(
+    tree: Any, kind_of: Callable[[Any], type[Container] | None], leaves: list[Any]
+) -> Structure:
+    kind = kind_of(tree)
+    if kind is None:
+        leaves.append(tree)
+        return LEAF
+    detail, parts = kind.taken_apart(tree)
+    return Structure(kind, detail, tuple([_flattened(part, kind_of, leaves) for part in parts]))
 
 
-# -- trees ------------------------------------------------------------------------------------
+def mapped(function: Callable[..., Any], tree: Any, *others: Any, name: str = "value") -> Any:
+    """`tree` with each leaf replaced by ``function(leaf, *matching parts of others)``.
+
+    Raises:
+        DerivativeError: SR0452, where another tree is built differently.
+    """
+    leaves, structure = flatten(tree)
+    columns = [structure.matched(other, name) for other in others]
+    return structure.unflatten(map(function, leaves, *columns))
+
+
+def leaves(tree: Any) -> list[Any]:
+    """The leaves of `tree`, in order."""
+    return flatten(tree)[0]
+
+
+def children(tree: Any) -> dict[Any, Any] | None:
+    """The parts of a container by key; `None` for a leaf."""
+    kind = container_of(tree)
+    if kind is None:
+        return None
+    detail, parts = kind.taken_apart(tree)
+    return dict(zip(kind.keys(detail, len(parts)), parts, strict=True))
+
+
+def described(tree: Any) -> str:
+    """The form of a tree as text for messages."""
+    kind = container_of(tree)
+    if kind is None and not isinstance(tree, list):
+        return type(tree).__name__
+    detail, parts = (kind or Lists).taken_apart(tree)
+    return (kind or Lists).described(detail, len(parts))
+
+
+# -- kinds of containers ----------------------------------------------------------------------
+
+
+def container_of(tree: Any) -> type[Container] | None:
+    """The kind of a container; `None` for a leaf. Lists of numbers are data: leaves."""
+    if isinstance(tree, tuple):
+        return Tuples
+    if isinstance(tree, list):
+        return None if is_data(cast("list[Any]", tree)) else Lists
+    if isinstance(tree, dict):
+        return Mappings
+    cls = class_of(tree)
+    return Structs if info_of(cls) is not None and cls is not type else _REGISTERED.get(cls)
+
+
+def register(cls: type, kind: type[Container]) -> None:
+    """Makes the instances of a class containers."""
+    _REGISTERED[cls] = kind
+
+
+_REGISTERED: dict[type, type[Container]] = {}
+
+
+def is_data(parts: Iterable[Any]) -> bool:
+    """True if the parts of a list are the rows of an array: numbers, or sequences of them."""
+    for part in parts:
+        if isinstance(part, tuple | list):
+            if not is_data(cast("Sequence[Any]", part)):
+                return False
+        elif not isinstance(part, int | float | np.generic):
+            return False
+    return True
+
+
+# Details name no class of Python itself: the compiler of PyTorch guards none in a constant.
+
+
+class Tuples(Container):
+    """Tuples; the detail is the class of a named one."""
+
+    @classmethod
+    def taken_apart(cls, tree: Any) -> tuple[Hashable, Sequence[Any]]:
+        return class_of(tree) if hasattr(tree, "_fields") else None, tree
+
+    @classmethod
+    def keys(cls, detail: Any, count: int) -> Sequence[Any]:
+        return range(count)
+
+    @classmethod
+    def built(cls, detail: Any, parts: Sequence[Any]) -> Any:
+        return tuple(parts) if detail is None else detail(*parts)
+
+    @classmethod
+    def parts_of(cls, detail: Any, count: int, derivative: Any) -> Sequence[Any] | None:
+        parts = items_of(derivative)
+        return None if parts is None or len(parts) != count else parts
+
+    @classmethod
+    def described(cls, detail: Any, count: int) -> str:
+        return f"{'tuple' if detail is None else detail.__name__} of {count}"
+
+
+class Lists(Tuples):
+    """Lists."""
+
+    @classmethod
+    def built(cls, detail: Any, parts: Sequence[Any]) -> Any:
+        return list(parts)
+
+    @classmethod
+    def described(cls, detail: Any, count: int) -> str:
+        return f"list of {count}"
+
+
+def items_of(tree: Any) -> Sequence[Any] | None:
+    """The parts of a tuple, list, or other sequence of containers; `None` for anything else."""
+    if isinstance(tree, tuple | list):
+        return cast("Sequence[Any]", tree)
+    kind = _REGISTERED.get(class_of(tree))
+    is_sequence = kind is not None and issubclass(kind, Tuples)
+    return kind.taken_apart(tree)[1] if kind is not None and is_sequence else None
+
+
+class Mappings(Container):
+    """Dicts; the detail is `None` and the keys."""
+
+    @classmethod
+    def taken_apart(cls, tree: Any) -> tuple[Hashable, Sequence[Any]]:
+        return (None, tuple(tree)), [*tree.values()]
+
+    @classmethod
+    def keys(cls, detail: Any, count: int) -> Sequence[Any]:
+        return detail[1]
+
+    @classmethod
+    def built(cls, detail: Any, parts: Sequence[Any]) -> Any:
+        return dict(zip(detail[1], parts, strict=True))
+
+    @classmethod
+    def parts_of(cls, detail: Any, count: int, derivative: Any) -> Sequence[Any] | None:
+        fields = struct_fields(derivative)
+        if fields is None or set(fields) != set(detail[1]):
+            return None
+        return [fields[key] for key in detail[1]]
+
+    @classmethod
+    def described(cls, detail: Any, count: int) -> str:
+        named = f" with {', '.join(map(str, detail[1]))}" if detail[1] else ""
+        return f"{'dict' if detail[0] is None else detail[0].__name__}{named}"
+
+
+class Structs(Mappings):
+    """Structs, and dicts that stand for one; the detail is the class, if any, and the fields."""
+
+    @classmethod
+    def taken_apart(cls, tree: Any) -> tuple[Hashable, Sequence[Any]]:
+        fields = struct_fields(tree) or {}
+        return (struct_class(tree), tuple(fields)), [*fields.values()]
+
+    @classmethod
+    def built(cls, detail: Any, parts: Sequence[Any]) -> Any:
+        return rebuilt(detail[0], dict(zip(detail[1], parts, strict=True)))
+
+    @classmethod
+    def parts_of(cls, detail: Any, count: int, derivative: Any) -> Sequence[Any] | None:
+        fields = struct_fields(derivative)
+        if fields is None or not set(fields) <= set(detail[1]):
+            return None
+        return [fields.get(key) for key in detail[1]]  # one that is left out is zero
+
+    @classmethod
+    def step(cls, key: Any) -> str:
+        return f".{key}"
+
+    @classmethod
+    def derivative(cls, detail: Any, parts: Sequence[Any]) -> Any:
+        return cls.built(detail, [0 if part is None else part for part in parts])
 
 
 def struct_fields(value: Any) -> dict[str, Any] | None:
@@ -167,124 +380,22 @@ def struct_fields(value: Any) -> dict[str, Any] | None:
     return None if info is None else {name: getattr(value, name) for name in info.annotations}
 
 
-def rebuilt(like: Any, fields: dict[str, Any]) -> Any:
-    """A struct of the class of `like`, or a dict, with other fields."""
-    if isinstance(like, dict):
+def class_of(value: Any) -> Any:
+    """The class of `value`."""
+    return cast("Any", type(value))
+
+
+def struct_class(value: Any) -> Any:
+    """The class of a host struct; `None` for a dict that stands for one."""
+    return None if isinstance(value, dict) else class_of(value)
+
+
+def rebuilt(cls: Any, fields: dict[str, Any]) -> Any:
+    """A struct of a class, or a dict without one, with these fields."""
+    if cls is None:
         return fields
     # Without calling the class, which would turn array fields into one array of structs.
-    result: Any = object.__new__(cast("Any", type(like)))
+    result = object.__new__(cls)
     for name, value in fields.items():
         setattr(result, name, value)
     return result
-
-
-def mapped(function: Callable[..., Any], tree: Any, *others: Any, name: str = "value") -> Any:
-    """`tree` with each leaf replaced by ``function(leaf, *matching parts of others)``.
-
-    A `None` among `others` stands for a tree of `None`s.
-
-    Raises:
-        DerivativeError: SR0452, where another tree is built differently.
-    """
-    parts = children(tree)
-    if parts is None:
-        return function(tree, *others)
-    if not others:
-        return built_like(tree, {key: mapped(function, part) for key, part in parts.items()})
-    columns = [matching(tree, parts, other, name) for other in others]
-    results = {
-        key: mapped(function, part, *(column[key] for column in columns), name=f"{name}[{key!r}]")
-        for key, part in parts.items()
-    }
-    return built_like(tree, results)
-
-
-def zeros_for_none(tree: Any, values: Any) -> Any:
-    """`values`, built like `tree`, with 0 in place of `None` in fields of structs.
-
-    An array of structs may replace a struct, and arrays of levels a texture.
-    """
-    parts = children(tree)
-    is_whole = info_of(tree) is not None and values is not None and children(values) is None
-    is_by_levels = isinstance(tree, Branch) and not isinstance(values, Branch | int | None)
-    if parts is None or is_whole or is_by_levels:
-        return values
-    own = matching(tree, parts, values, "value")
-    filled = {key: zeros_for_none(part, own[key]) for key, part in parts.items()}
-    if info_of(tree) is not None:
-        filled = {key: 0 if part is None else part for key, part in filled.items()}
-    return built_like(tree, filled)
-
-
-def leaves(tree: Any) -> list[Any]:
-    """The leaves of `tree`, in order."""
-    parts = children(tree)
-    if parts is None:
-        return [tree]
-    return [leaf for part in parts.values() for leaf in leaves(part)]
-
-
-def children(tree: Any) -> dict[Any, Any] | None:
-    """The parts of a container by key; `None` for a leaf. Lists of numbers are data: leaves."""
-    if isinstance(tree, Branch):
-        return tree.parts
-    parts = _in_order(tree)
-    if parts is None:
-        return struct_fields(tree)
-    return None if isinstance(tree, list) and is_data(parts.values()) else parts
-
-
-def is_data(parts: Iterable[Any]) -> bool:
-    """True if the parts of a list are the rows of an array: numbers, or sequences of them."""
-    for part in parts:
-        inner = _in_order(part)
-        is_number = isinstance(part, int | float | np.generic)
-        if not (is_number if inner is None else is_data(inner.values())):
-            return False
-    return True
-
-
-def matching(tree: Any, parts: dict[Any, Any], other: Any, name: str) -> dict[Any, Any]:
-    """The parts of `other` under the keys of `parts`, which are those of `tree`.
-
-    Raises:
-        DerivativeError: SR0452 if `other` is built differently.
-    """
-    if other is None:
-        return dict.fromkeys(parts)
-    if isinstance(tree, Branch):
-        other_parts = tree.derivatives(other)
-    else:
-        is_sequence = _in_order(tree) is not None
-        other_parts = _in_order(other) if is_sequence else struct_fields(other)
-    if other_parts is None or set(other_parts) != set(parts):
-        raise error("SR0452", name=name, wanted=described(tree), found=described(other))
-    return other_parts
-
-
-def _in_order(tree: Any) -> dict[Any, Any] | None:
-    """The parts of a tuple, list or array of host structs by position."""
-    if not isinstance(tree, tuple | list | StructArray):
-        return None
-    return dict(enumerate(cast("Sequence[Any]", tree)))
-
-
-def built_like(tree: Any, parts: dict[Any, Any]) -> Any:
-    """A container like `tree` with other parts."""
-    if isinstance(tree, Branch):
-        return tree.with_parts(parts)
-    if _in_order(tree) is None:
-        return rebuilt(tree, parts)
-    if hasattr(tree, "_fields"):  # a named tuple
-        return type(tree)(*parts.values())
-    return type(tree)(parts.values())
-
-
-def described(tree: Any) -> str:
-    """The form of a tree as text for messages."""
-    parts = _in_order(tree)
-    if parts is not None:
-        return f"{type(tree).__name__} of {len(parts)}"
-    fields = struct_fields(tree) or {}
-    named = f" with {', '.join(fields)}" if fields else ""
-    return f"{type(tree).__name__}{named}"

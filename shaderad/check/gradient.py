@@ -26,7 +26,8 @@ from shaderad.diagnostics import DerivativeError, error, text_of
 from shaderad.diagnostics.errors import counted
 from shaderad.diagnostics.notebook import preformatted, table
 from shaderad.diagnostics.tracebacks import api_boundary
-from shaderad.differentiate.linearised import Linearised, linearised
+from shaderad.differentiate.leaves import Linearised
+from shaderad.differentiate.linearised import linearised
 from shaderad.ir import nodes
 from shaderad.ir.types import HALF, scalars
 from shaderad.ir.walk import reachable

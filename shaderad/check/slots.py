@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array, array, is_host_array
+from shaderad.arrays.pointers import is_pointer_structs
 from shaderad.arrays.textures import ByLevels, Texture
-from shaderad.arrays.trees import HostPointer, is_pointer_structs, rebuilt, struct_fields
+from shaderad.arrays.trees import rebuilt, struct_class, struct_fields
 from shaderad.diagnostics import error
 from shaderad.ir import types
 from shaderad.language.signatures import Launchable
@@ -80,7 +81,9 @@ def as_data(function: Callable[..., Any], value: Any) -> Any:
         return _columns(items)
     fields = struct_fields(value)
     if fields is not None and info_of(value) is not None:
-        return rebuilt(value, {n: as_data(function, field) for n, field in fields.items()})
+        return rebuilt(
+            struct_class(value), {n: as_data(function, field) for n, field in fields.items()}
+        )
     if isinstance(function, Launchable) and _is_sequence_of_floats(value):
         return np.asarray(value, np.float32)
     return value
@@ -146,16 +149,18 @@ def _is_differentiable(leaf: Any) -> bool:
     return not isinstance(leaf, int) and _has_floats(np.asarray(leaf))
 
 
-def _leaf_paths(tree: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    parts = None if isinstance(tree, Texture) else trees.children(tree)
-    if parts is None:
-        yield path, tree
-        return
-    for key, part in parts.items():
-        step = f".{key}" if struct_fields(tree) is not None else f"[{key!r}]"
-        if isinstance(tree, HostPointer):
-            step = ""
-        yield from _leaf_paths(part, path + step)
+def _flattened(tree: Any) -> tuple[list[Any], trees.Structure]:
+    """Leaves and structure, with textures as leaves."""
+    return trees.flatten(
+        tree, lambda part: None if isinstance(part, Texture) else trees.container_of(part)
+    )
+
+
+def _leaf_paths(tree: Any) -> Iterator[tuple[str, Any]]:
+    """The text behind the name of an argument that leads to each leaf, and the leaf."""
+    leaves, structure = _flattened(tree)
+    for leaf, path in zip(leaves, structure.spelled(), strict=True):
+        yield path, leaf
 
 
 def _names(function: Callable[..., Any], args: Sequence[Any]) -> list[str]:
@@ -180,13 +185,8 @@ def with_leaves(
     def replaced(leaf: Any) -> Any:
         return next(remaining) if _is_differentiable(leaf) else leaf if keeps_others else None
 
-    def rebuilt_tree(tree: Any) -> Any:
-        parts = None if isinstance(tree, Texture) else trees.children(tree)
-        if parts is None:
-            return replaced(tree)
-        return trees.built_like(tree, {key: rebuilt_tree(part) for key, part in parts.items()})
-
-    return [rebuilt_tree(arg) for arg in args]
+    flat = [_flattened(arg) for arg in args]
+    return [structure.unflatten(map(replaced, own)) for own, structure in flat]
 
 
 def gradient_vectors(

@@ -215,9 +215,4 @@ MESSAGES: dict[str, Message] = {
         note="found: {found}",
         help="give a texture of 32-bit floats, of one level or with `mips=True`",
     ),
-    "SR0470": _derivative(
-        "`{type}` behind a pointer holds floats of its own, in a differentiated Python function",
-        note="its elements stay on the host, where no trace can follow their floats",
-        help="differentiate the kernel itself, or put the floats behind a pointer, too",
-    ),
 }

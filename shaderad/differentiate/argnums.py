@@ -12,7 +12,7 @@ from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array
 from shaderad.arrays.trees import struct_fields
 from shaderad.diagnostics import error, text_of
-from shaderad.differentiate.linearised import Linearised
+from shaderad.differentiate.leaves import Linearised
 from shaderad.ir import types
 
 

@@ -1,34 +1,26 @@
-"""Gradients and tangents as kernels take and make them <-> the form of arguments and results.
+"""Derivatives as kernels and graphs take and make them <-> the form of arguments and results.
 
-Invariant: both have the same shape and element type, trailing axis where it was given so; a struct
-comes back as a struct, 0 in fields that hold no float.
+Invariant: a gradient has the shape and element type of its argument, trailing axis where it was
+given so; a struct comes back as a struct, 0 in fields that hold no float.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from shaderad.arrays import trees
 from shaderad.arrays.arguments import as_element
-from shaderad.arrays.arrays import (
-    Array,
-    Shape,
-    copied,
-    is_host_array,
-    uploaded,
-    vector_of,
-    zeros,
-)
-from shaderad.arrays.tape import trace_of
-from shaderad.arrays.textures import ByLevels, Texture
-from shaderad.arrays.trees import rebuilt, struct_fields
+from shaderad.arrays.arrays import Array, Shape, copied, is_host_array, uploaded, vector_of, zeros
+from shaderad.arrays.tape import recorded_view, trace_of
+from shaderad.arrays.textures import ByLevels
+from shaderad.arrays.trees import rebuilt, struct_class, struct_fields
 from shaderad.device.devices import Device, check_same
 from shaderad.diagnostics import error, text_of
-from shaderad.execute.convert import in_form, summed
+from shaderad.execute.convert import field_of, in_form, recorded_form, summed
 from shaderad.ir import types
 from shaderad.runtime import buffers
 
@@ -36,71 +28,69 @@ Like = Callable[[Any, types.Type, Shape, str], Array]
 
 
 def in_form_given(gradient: Array, given: Any, element: types.Type) -> Any:
-    """`gradient` of elements `element` in the form of the argument `given`."""
-    if isinstance(given, Texture):
-        return texels_in_form(gradient, given)
+    """A gradient of elements `element` as the array, number, tuple or struct that it belongs to."""
     if isinstance(given, Array):
-        is_alike = gradient.element is given.element and gradient.shape == given.shape
-        return gradient if is_alike else in_form(gradient, given.element, given.shape)
-    gradient = in_form(gradient, element, gradient.shape)
+        return recorded_form(gradient, given.element, given.shape)
     if isinstance(element, types.Struct) and not gradient.shape:
         fields = struct_fields(given)
-        return gradient if fields is None else split(gradient, given, fields)
-    axes = buffers.element_axes(element)
-    whole = gradient.viewed(buffers.base_of(element), (*gradient.shape, *axes))
-    return whole if gradient.shape else by_parts(whole.noted_as(vector_of(given)), given, element)
+        return gradient if fields is None else _by_fields(gradient, given, fields)
+    base, axes = buffers.base_of(element), buffers.element_axes(element)
+    whole = recorded_form(gradient, base, (*gradient.shape, *axes)).noted_as(vector_of(given))
+    return whole if gradient.shape else _by_components(whole, given, element)
 
 
-def by_parts(components: Array, given: Any, element: types.Type) -> Any:
+def _by_fields(gradient: Array, given: Any, fields: Mapping[str, Any]) -> Any:
+    """One struct on the device -> a host struct of arrays without axes."""
+    parts: dict[str, Any] = {}
+    for name, value in fields.items():
+        part = _recorded_field(gradient, name)
+        is_float = types.is_differentiable(part.element)
+        parts[name] = in_form_given(part, value, part.element) if is_float else 0
+    return rebuilt(struct_class(given), parts)
+
+
+def _recorded_field(struct: Array, name: str) -> Array:
+    """Field `name` of one struct, which a tape follows."""
+
+    def pull_back(bar: Array) -> Array:
+        whole = zeros(struct.device, struct.element, ())
+        copied(bar, field_of(whole, name))
+        return whole
+
+    return recorded_view(struct, field_of(struct, name), pull_back, lambda dot: field_of(dot, name))
+
+
+def _by_components(components: Array, given: Any, element: types.Type) -> Any:
     """The components of a vector or matrix, in the form of the tuples that stood for it."""
     if not isinstance(element, types.Vector | types.Matrix):
         return components
-    parts = trees.children(given)
-    if parts is None or isinstance(given, Array):
+    kind = trees.container_of(given)
+    if kind is None:
         return components
+    detail, parts = kind.taken_apart(given)
     row = element.row if isinstance(element, types.Matrix) else element.element
-    found = {key: by_parts(components[k], parts[key], row) for k, key in enumerate(parts)}
-    return trees.built_like(given, found)
+    return kind.built(
+        detail, [_by_components(components[k], part, row) for k, part in enumerate(parts)]
+    )
 
 
-def texels_in_form(gradient: Array, given: Texture) -> Any:
-    """The gradient by all texels of a texture -> that by level 0, or by each of given levels."""
-    levels: list[Array] = []
-    start = 0
-    for level in range(given.level_count):
-        shape = given.shape_of(level)
-        levels.append(gradient[start : start + prod(shape)].reshape(shape))
-        start += prod(shape)
-    if given.mips is not None:
-        return given.mips.pulled(levels)
-    return levels[0] if len(levels) == 1 else tuple(levels)
-
-
-def by_levels(tree: Any) -> Any:
-    """A tree of gradients, with those of textures by levels."""
-    if isinstance(tree, Texture):
-        texels = cast("Array | None", tree.texels)
-        return None if texels is None else texels_in_form(texels, tree)
-    parts = trees.children(tree)
-    if parts is None:
-        return tree
-    return trees.built_like(tree, {key: by_levels(part) for key, part in parts.items()})
-
-
-def texels_from_form(tangent: Any, given: Texture, name: str, like: Like) -> Array:
-    """The tangent by level 0 of a texture, or by each of given levels -> that by all texels.
+def texels_from_form(derivative: ByLevels, name: str, like: Like) -> Array:
+    """A tangent by level 0 of a texture, or by each of given levels, as one by all texels.
 
     `like` makes an array of an element type and shape of a derivative, which has a name.
     """
-    element = given.texels.element
-    is_one = given.mips is not None or given.level_count == 1
-    parts: Sequence[Any] = [tangent] if is_one else tangent
-    if not isinstance(parts, list | tuple) or (not is_one and len(parts) != given.level_count):
-        raise error("SR0452", name=name, wanted=f"a tuple of {given.level_count} arrays",
-                    found=trees.described(tangent))  # fmt: skip
-    levels = [like(part, element, given.shape_of(k), name) for k, part in enumerate(parts)]
-    if given.mips is not None:
-        levels = given.mips.levels(levels[0])
+    outline, content = derivative.outline, derivative.content
+    layout, mips = outline.layout, outline.mips
+    is_one = mips is not None or layout.level_count == 1
+    parts: Sequence[Any] = [content] if is_one else content
+    if not isinstance(parts, list | tuple) or (not is_one and len(parts) != layout.level_count):
+        raise error("SR0452", name=name, wanted=f"a tuple of {layout.level_count} arrays",
+                    found=trees.described(content))  # fmt: skip
+    levels = [
+        like(part, outline.texel, layout.level_shape(k), name) for k, part in enumerate(parts)
+    ]
+    if mips is not None:
+        levels = mips.levels(levels[0])
     rows = [level.ravel() for level in levels]
     # Imported here: a kernel alone needs no functions on arrays.
     from shaderad.functions.layout import concatenate
@@ -108,47 +98,22 @@ def texels_from_form(tangent: Any, given: Texture, name: str, like: Like) -> Arr
     return rows[0] if len(rows) == 1 else concatenate(rows)
 
 
-def split(gradient: Array, given: Any, fields: Mapping[str, Any]) -> Any:
-    """One struct on the device -> a host struct of 0-d arrays."""
-    parts = {
-        name: in_form_given(field_of(gradient, name), value, field_of(gradient, name).element)
-        if types.is_differentiable(field_of(gradient, name).element)
-        else 0
-        for name, value in fields.items()
-    }
-    return rebuilt(given, parts)
-
-
-def field_of(whole: Array, name: str) -> Array:
-    """Field `name` of one struct, sharing its bytes."""
-    struct = whole.element
-    assert isinstance(struct, types.Struct)
-    offset = field_offset(struct, name)
-    return whole.viewed(struct.type_by_field[name], (), offset)
-
-
-def field_offset(struct: types.Struct, name: str) -> int:
-    """Bytes before field `name` of one element."""
-    offset_by_field = {leaf.path[0]: leaf.offset for leaf in reversed(types.leaves(struct))}
-    return offset_by_field[name]
-
-
-def cotangent_of(result: Array, given: Any, name: str) -> Array | None:
-    """The given cotangent (or tangent) of `result`, on its device.
+def derivative_of(like: Array, given: Any, name: str) -> Array | None:
+    """The cotangent or tangent of `like` that the caller gave, on its device; `None` is zero.
 
     Raises:
         ShapeError: SR0352 to SR0356, SR0367 for its type, SR0382 for its shape.
     """
-    if given is None or not types.is_differentiable(result.element):
+    if given is None or not types.is_differentiable(like.element):
         return None
+    device = like.device
     if isinstance(given, ByLevels):
-        return texels_from_form(given.content, given.texture, name, like_on(result.device))
-    return derivative_like(given, result.element, result.shape, result.device, name)
-
-
-def like_on(device: Device) -> Like:
-    """`derivative_like` on a device."""
-    return lambda given, element, shape, name: derivative_like(given, element, shape, device, name)
+        return texels_from_form(
+            given, name, lambda x, element, shape, name: derivative_like(
+                x, element, shape, device, name
+            )
+        )  # fmt: skip
+    return derivative_like(given, like.element, like.shape, device, name)
 
 
 def derivative_like(
@@ -159,16 +124,16 @@ def derivative_like(
         if given.element is element and given.shape == shape and given.device is device:
             return given
         check_same(given.device, device, name)
-        found = as_element(given, element, name)
+        like = as_element(given, element, name)
     else:
         if isinstance(given, int | float) and shape == (1,):
             given = [given]
         given = _with_zeros(given, element, shape)
         storage, given_shape = buffers.to_storage(given, element, name)
-        found = uploaded(device, element, storage, given_shape)
-    if found.shape != shape:
-        raise error("SR0382", name=name, found=found.shape, shape=shape)
-    return found
+        like = uploaded(device, element, storage, given_shape)
+    if like.shape != shape:
+        raise error("SR0382", name=name, found=like.shape, shape=shape)
+    return like
 
 
 def _with_zeros(given: Any, element: types.Type, shape: Shape) -> Any:
@@ -211,35 +176,6 @@ def check_keywords(keywords: Mapping[str, Any]) -> None:
             is_floats = is_host_array(leaf) and buffers.as_numpy(leaf, name).dtype.kind == "f"
             if is_floats or holds_floats(leaf):
                 raise error("SR0453", name=name)
-
-
-def cotangents_of(out: Any, out_bar: Any, name: str = "out_bar") -> list[Array | None]:
-    """The cotangent of each leaf of `out`; `None` where nothing is given or nothing flows."""
-    if isinstance(out, Array):
-        return [cotangent_of(out, out_bar, name)]
-    found: list[Array | None] = []
-
-    def collect(leaf: Any, given: Any) -> None:
-        is_array = isinstance(leaf, Array)
-        found.append(cotangent_of(leaf, given, name) if is_array else None)
-
-    trees.mapped(collect, out, out_bar, name=name)
-    return found
-
-
-def tangents_of(out: Any, found: Sequence[Array | None]) -> Any:
-    """Tangents of the results in their structure: zeros where nothing flows, `None` for ints."""
-    remaining = iter(found)
-
-    def tangent(leaf: Any) -> Array | None:
-        known = next(remaining)
-        if not isinstance(leaf, Array) or not types.is_differentiable(leaf.element):
-            return None
-        if known is None:
-            return zeros(leaf.device, leaf.element, leaf.shape)
-        return in_form(known, leaf.element, leaf.shape)
-
-    return trees.mapped(tangent, out)
 
 
 def check_sum(total: Any, element: types.Type, shape: Shape, device: Device) -> None:

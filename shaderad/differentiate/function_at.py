@@ -1,4 +1,4 @@
-"""A Python function at its arguments: differentiated by the trace of what it does to arrays."""
+"""A Python function at its arguments: differentiated by the tape of what it does to arrays."""
 
 from __future__ import annotations
 
@@ -6,23 +6,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from shaderad.arrays import trees
-from shaderad.arrays.arrays import Array, array, uploaded, vector_of, zeros
+from shaderad.arrays.arrays import Array, array, vector_of, zeros
+from shaderad.arrays.numbers import host_number
 from shaderad.arrays.tape import Trace, Values, When, taped, trace_of
-from shaderad.arrays.textures import Texture
-from shaderad.arrays.trees import HostPointer, StructArray, pointer_struct, struct_fields
+from shaderad.arrays.trees import Structure
 from shaderad.diagnostics import error
-from shaderad.differentiate import forms
-from shaderad.differentiate.forms import (
-    accumulated,
-    check_keywords,
-    cotangents_of,
-    holds_floats,
-    is_data,
-    tangents_of,
-)
+from shaderad.differentiate.forms import check_keywords, holds_floats, is_data
+from shaderad.differentiate.leaves import Core, Derivatives, Input, Linearised
 from shaderad.execute.call import device_of
 from shaderad.execute.convert import in_form_of, summed
+from shaderad.execute.run_graph import GraphStep
 from shaderad.ir import types
 from shaderad.ir.pointers import comes_apart
 from shaderad.language.structs import info_of
@@ -31,182 +27,115 @@ from shaderad.runtime import buffers
 if TYPE_CHECKING:
     from shaderad.device.devices import Device
     from shaderad.ir.nodes import Kernel
+    from shaderad.lower.bindings import Mode
 
 
-@dataclass(eq=False)
-class FunctionAt:
-    """A Python function at its arguments."""
+@dataclass(eq=False, slots=True)
+class TapeCore(Core):
+    """What a function did to arrays."""
 
     trace: Trace
-    out: Any
-    args: Sequence[Any]
-    lifted: Sequence[Any]
-    """`args` with a traced array for every leaf that holds floats."""
+    inputs: Sequence[Input]
+    results: Sequence[Any]
+    """The leaves of the result."""
 
     @property
-    def kernels(self) -> list[Kernel]:
+    def kernels(self) -> Sequence[Kernel]:
         return [kernel for step in self.trace.steps for kernel in step.kernels]
 
-    def is_differentiable(self, position: int) -> bool:
-        return any(holds_floats(leaf) for leaf in _lifted_leaves(self.lifted[position]))
+    def pull(self, bars: Derivatives, wanted: Sequence[bool]) -> Derivatives:
+        values = self._values(self.results, bars)
+        arrays = [x.array if flag else None for x, flag in zip(self.inputs, wanted, strict=True)]
+        self.trace.pull(values, [x for x in arrays if x is not None])
+        return [None if x is None else _gradient(values, x) for x in arrays]
 
-    def pull(self, out_bar: Any, positions: Sequence[int], into: Sequence[Any] | None) -> list[Any]:
-        cotangents = self._cotangents(out_bar)
-        self.trace.pull(cotangents, self._wanted(positions))
-        found = self._gradients(cotangents, positions)
-        return found if into is None else accumulated(found, into)
-
-    def push(self, tangents: Sequence[Any]) -> Any:
-        values = self._pushed(tangents)
-        results = trees.leaves(self.out)
-        found = [values.of(one) if isinstance(one, Array) else None for one in results]
-        return tangents_of(self.out, found)
-
-    def _cotangents(self, out_bar: Any) -> Values:
-        found = Values(in_form_of, summed)
-        results = trees.leaves(self.out)
-        for result, cotangent in zip(results, cotangents_of(self.out, out_bar), strict=True):
-            if cotangent is not None:
-                found.add(result, cotangent)
-        return found
-
-    def _wanted(self, positions: Sequence[int]) -> list[Array]:
-        return [a for k in positions for a in _lifted_leaves(self.lifted[k]) if holds_floats(a)]
-
-    def _gradients(self, cotangents: Values, positions: Sequence[int]) -> list[Any]:
-        return [
-            _gradient_tree(cotangents, self.args[k], self.lifted[k])
-            if self.is_differentiable(k)
-            else None
-            for k in positions
-        ]
-
-    def _pushed(self, tangents: Sequence[Any]) -> Values:
-        """The tangents of all that was traced."""
-        values = Values(in_form_of, summed)
-
-        def set_tangent(_: Any, leaf: Any, tangent: Any) -> None:
-            _set_tangent(values, leaf, tangent)
-
-        for given, lifted, tangent in zip(self.args, self.lifted, tangents, strict=True):
-            _mapped_lifted(set_tangent, given, lifted, tangent)
+    def push(self, dots: Derivatives) -> Derivatives:
+        values = self._values([x.array for x in self.inputs], dots)
         self.trace.push(values)
+        return [values.of(x) if isinstance(x, Array) else None for x in self.results]
+
+    def compile(self, mode: Mode, wanted: Sequence[bool]) -> None:
+        for step in self.trace.steps:
+            if isinstance(step, GraphStep):
+                step.compile(mode, tuple(map(step.is_active, range(len(step.operands)))))
+
+    def _values(self, arrays: Sequence[Any], derivatives: Derivatives) -> Values:
+        values = Values(in_form_of, summed)
+        for x, derivative in zip(arrays, derivatives, strict=True):
+            if derivative is not None:
+                values.add(x, derivative)
         return values
+
+
+def _gradient(values: Values, x: Array) -> Array:
+    """The gradient of an array, as an array of its own."""
+    gradient = values.of(x)
+    if gradient is None:
+        gradient = zeros(x.device, x.element, x.shape)
+    return gradient.viewed(gradient.element, gradient.shape).noted_as(x.given_vector)
 
 
 def function_at(
     function: Callable[..., Any], args: Sequence[Any], keywords: Mapping[str, Any], *, when: When
-) -> FunctionAt:
+) -> Linearised:
+    """A Python function at its arguments."""
     check_keywords(keywords)
-    trace = Trace(when)
     device = device_of(keywords.get("device"), args)
+    flat = [trees.flatten(argument, _kind_of) for argument in args]
+    inputs = [Input(leaf, _lifted(leaf, device)) for leaves, _ in flat for leaf in leaves]
+    return taped_at(function, inputs, [structure for _, structure in flat], keywords, when)
 
-    def lift(leaf: Any) -> Any:
-        return _lift(leaf, trace, device)
 
-    for given in args:
-        _check_followable(given)
-    lifted = [_mapped_lifted(lift, given) for given in args]
+def taped_at(
+    function: Callable[..., Any],
+    inputs: Sequence[Input],
+    structures: Sequence[Structure],
+    keywords: Mapping[str, Any],
+    when: When,
+) -> Linearised:
+    """A function at arguments that were flattened, with an array of their own for all floats."""
+    trace = Trace(when)
+    for x in inputs:
+        if x.array is not None:
+            trace.follow(x.array)
+    leaves = iter([x.given if x.array is None else x.array for x in inputs])
+    args = [structure.unflatten(leaves) for structure in structures]
     try:
-        out = taped(function, *lifted, **keywords)
+        out = taped(function, *args, **keywords)
     finally:
         trace.close()
-    return FunctionAt(trace, out, args, lifted)
+    return Linearised(TapeCore(trace, inputs, trees.leaves(out)), inputs, structures, out)
 
 
-def _check_followable(tree: Any) -> None:
-    """Raises SR0470 for floats that structs with pointers hold behind a pointer."""
-    for part in (trees.children(tree) or {}).values():
-        t = pointer_struct(part) if isinstance(tree, StructArray) else None
-        if t is not None and types.is_differentiable(t):
-            raise error("SR0470", type=t)
-        _check_followable(part)
-
-
-def _lift(leaf: Any, trace: Trace, device: Device) -> Any:
-    """A traced array in place of whatever holds floats; everything else as it is."""
-    found: Array | None = None
+def _lifted(leaf: Any, device: Device) -> Array | None:
+    """An array in place of whatever holds floats; `None` for everything else."""
     if isinstance(leaf, Array):
         if trace_of([leaf]) is not None:
             raise error("SR0451")
-        if types.is_differentiable(leaf.element):
-            found = leaf.viewed(leaf.element, leaf.shape)
-    elif is_data(leaf):
+        if not holds_floats(leaf):
+            return None
+        return leaf.viewed(leaf.element, leaf.shape).noted_as(leaf.given_vector)
+    if is_data(leaf):
         data = buffers.as_numpy(leaf, "argument")
         if data.dtype.names is not None:
             raise error("SR0454")
-        found = array(data, device=device) if data.dtype.kind == "f" else None
-    else:
-        t = _value_struct(leaf)
-        if t is not None and types.is_differentiable(t):
-            storage, shape = buffers.to_storage(leaf, t, t.name)
-            found = uploaded(device, t, storage, shape)
-    if found is None:
-        return leaf
-    trace.follow(found)
-    return found.noted_as(vector_of(leaf))
+        if data.dtype.kind != "f":
+            return None
+        if isinstance(leaf, float | np.floating):
+            t = buffers.inferred_type(data) or types.FLOAT
+            return host_number(leaf, t, "argument", device)
+        return array(data, device=device).noted_as(vector_of(leaf))
+    t = _value_struct(leaf)
+    is_active = t is not None and types.is_differentiable(t)
+    return host_number(leaf, t, t.name, device) if t is not None and is_active else None
+
+
+def _kind_of(tree: Any) -> type[trees.Container] | None:
+    """The kind of a container. A host struct that is one value to kernels is a leaf."""
+    return None if _value_struct(tree) is not None else trees.container_of(tree)
 
 
 def _value_struct(value: Any) -> types.Struct | None:
-    """The type of a host struct without arrays and pointers, which is one value to kernels."""
+    """The type of a host struct without arrays and pointers."""
     info = None if isinstance(value, type) else info_of(value)
     return None if info is None or comes_apart(info.ir_type) else info.ir_type
-
-
-def _mapped_lifted(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
-    """`trees.mapped`, with value structs as leaves."""
-    if _value_struct(tree) is not None:
-        return function(tree, *others)
-    parts = trees.children(tree)
-    if parts is None:
-        return function(tree, *others)
-    columns = [trees.matching(tree, parts, other, "tangent") for other in others]
-    found = {
-        key: _mapped_lifted(function, part, *(column[key] for column in columns))
-        for key, part in parts.items()
-    }
-    return trees.built_like(tree, found)
-
-
-def _lifted_leaves(lifted: Any) -> list[Any]:
-    found: list[Any] = []
-
-    def collect(leaf: Any) -> None:
-        found.append(leaf)
-
-    _mapped_lifted(collect, lifted)
-    return found
-
-
-def _gradient(cotangents: Values, given: Any, lifted: Any) -> Any:
-    if not holds_floats(lifted):
-        return None
-    found = cotangents.of(lifted)
-    if found is None:
-        found = zeros(lifted.device, lifted.element, lifted.shape)
-    fields = None if isinstance(given, Array) else struct_fields(given)
-    if fields is not None:
-        return forms.split(found, given, fields)
-    return found.viewed(found.element, found.shape).noted_as(vector_of(given))
-
-
-def _gradient_tree(cotangents: Values, given: Any, lifted: Any) -> Any:
-    parts = None if _value_struct(given) is not None else trees.children(given)
-    if parts is None:
-        return _gradient(cotangents, given, lifted)
-    columns = trees.matching(given, parts, lifted, "argument")
-    found = {k: _gradient_tree(cotangents, part, columns[k]) for k, part in parts.items()}
-    if isinstance(given, HostPointer) and found["target"] is None:
-        return None
-    if isinstance(given, Texture):
-        return forms.texels_in_form(found["texels"], given)
-    if info_of(given) is not None:  # fields that hold no float are 0
-        found = {k: 0 if part is None else part for k, part in found.items()}
-    return trees.built_like(given, found)
-
-
-def _set_tangent(values: Values, lifted: Any, tangent: Any) -> None:
-    if holds_floats(lifted):
-        found = forms.cotangent_of(lifted, tangent, "tangent")
-        if found is not None:
-            values.add(lifted, found)

@@ -17,8 +17,8 @@ import numpy as np
 
 from shaderad.arrays.arrays import Array
 from shaderad.arrays.traced_sizes import shown
-from shaderad.differentiate.linearised import Linearised
-from shaderad.differentiate.linearised_traces import TracedAt
+from shaderad.differentiate.leaves import Linearised
+from shaderad.differentiate.linearised_traces import TraceCore
 from shaderad.functions import components, elements, layout, loops
 from shaderad.functions.batching import vmap
 from shaderad.functions.run_operator import run_operator
@@ -45,8 +45,9 @@ def jacobians_at(
 
     `is_silent`: True if the graph of the Jacobian computes the result, too, which prints.
     """
-    if is_silent and isinstance(at, TracedAt):
-        at = replace(at, graph=silent_graph(at.graph), zero_wins=True)
+    if is_silent and isinstance(at.core, TraceCore):
+        silent = replace(at.core, graph=silent_graph(at.core.graph), zero_wins=True)
+        at = replace(at, core=silent)
     if mode == "reverse":
         rows = _of_units(lambda unit: at.pull(unit, positions, None), at.out, at)
         pairs = zip(positions, rows, strict=True)
@@ -82,14 +83,14 @@ def _spelled(x: Any) -> Shape:
 
 def _of_units(function: Derivatives, like: Any, at: Linearised) -> list[Any]:
     """`function` of each unit vector of the form of `like`, along a first axis."""
-    if not isinstance(at, TracedAt):
+    if not isinstance(at.core, TraceCore):
         return _one_by_one(function, like)
     form = elements.as_array(like)
 
     def spelled(unit: Any) -> list[Any]:
         return [components.spelled_out(x) for x in function(unit)]
 
-    return _in_chunks(vmap(spelled), form, _chunk(sizes.product(_spelled(form)), at.graph))
+    return _in_chunks(vmap(spelled), form, _chunk(sizes.product(_spelled(form)), at.core.graph))
 
 
 def _chunk(count: Size, graph: Graph) -> Size:

@@ -6,33 +6,26 @@ asked for at that time; under another transform it is a step of that.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from shaderad.arrays import trees
-from shaderad.arrays.arrays import Array, vector_of
+from shaderad.arrays.arrays import Array
 from shaderad.arrays.tape import When, trace_of
+from shaderad.arrays.trees import Structure
 from shaderad.device.devices import Device
 from shaderad.diagnostics.call_errors import fitting_call
-from shaderad.differentiate.forms import (
-    accumulated,
-    by_levels,
-    by_parts,
-    check_keywords,
-    cotangents_of,
-    tangents_of,
-)
+from shaderad.differentiate.forms import check_keywords
+from shaderad.differentiate.leaves import Input, Linearised
+from shaderad.differentiate.step_core import StepCore
 from shaderad.execute.bindable_graphs import BoundGraph
 from shaderad.execute.call import device_of
-from shaderad.execute.convert import recorded_form
 from shaderad.execute.run_graph import GraphStep
 from shaderad.ir import types
 from shaderad.ir.arrays import ArrayType
-from shaderad.ir.nodes import Kernel
 from shaderad.language.signatures import Launchable
 from shaderad.rules.equality import shared_graph
-from shaderad.runtime import buffers
 from shaderad.trace.arguments import (
     Arguments,
     array_of_captured,
@@ -45,106 +38,7 @@ from shaderad.trace.calls import Form, Placeholder, TracedFunction, traced_varia
 from shaderad.trace.primitives import as_number
 
 
-@dataclass(eq=False, slots=True)
-class GraphAt:
-    """A graph at its operands."""
-
-    variant: TracedFunction
-    arguments: Arguments
-    """All arguments, in one tuple: the positional ones, then keywords and defaults."""
-    args: Sequence[Any]
-    """The positional arguments as they were given."""
-    run: GraphStep
-    out: Any
-
-    @property
-    def kernels(self) -> Sequence[Kernel]:
-        return self.run.kernels
-
-    def is_differentiable(self, position: int) -> bool:
-        return any(map(self.run.is_active, self._positions(position)))
-
-    def pull(self, out_bar: Any, positions: Sequence[int], into: Sequence[Any] | None) -> list[Any]:
-        run = self.run
-        asked = {k for position in positions for k in self._positions(position)}
-        flags = tuple([k in asked and run.is_active(k) for k in range(len(run.operands))])
-        computed = run.gradients(flags, self._bars(out_bar))
-        order = [k for k, flag in enumerate(flags) if flag]
-        gradients = dict(zip(order, computed, strict=True))
-        formed = [self._form(position, gradients) for position in positions]
-        return formed if into is None else accumulated(formed, into)
-
-    def push(self, tangents: Sequence[Any]) -> Any:
-        by_result = self.run.tangents(self._dots(tangents))
-        leaves = trees.leaves(self.variant.out)
-        shown = [by_result[x.position] if isinstance(x, Placeholder) else None for x in leaves]
-        return tangents_of(self.out, shown)
-
-    def _positions(self, position: int) -> Iterator[int]:
-        """The positions of the operands of one argument."""
-        for leaf in trees.leaves(self.arguments.skeleton[position]):
-            if isinstance(leaf, Placeholder):
-                yield leaf.position
-
-    def _bars(self, out_bar: Any) -> list[Array | None]:
-        """A cotangent, or nothing, for each output of the graph."""
-        found: list[Array | None] = [None] * len(self.run.results)
-        leaves = trees.leaves(self.variant.out)
-        for leaf, bar in zip(leaves, cotangents_of(self.out, out_bar), strict=True):
-            if isinstance(leaf, Placeholder):
-                found[leaf.position] = bar
-        return found
-
-    def _dots(self, tangents: Sequence[Any]) -> list[Array | None]:
-        """A tangent, or nothing, for each operand."""
-        filled = self.arguments.filled(self.run.operands)
-        found: list[Array | None] = [None] * len(self.run.operands)
-        # Defaults and keywords stand behind the positional arguments, and do not move.
-        fixed = [None] * (len(filled) - len(tangents))
-        pairs = zip(self.arguments.skeleton, filled, [*tangents, *fixed], strict=True)
-        for skeleton, lifted, tangent in pairs:
-            leaves = cotangents_of(lifted, tangent, "tangent")
-            for leaf, dot in zip(trees.leaves(skeleton), leaves, strict=True):
-                if isinstance(leaf, Placeholder):
-                    found[leaf.position] = dot
-        return found
-
-    def _form(self, position: int, gradients: Mapping[int, Array]) -> Any:
-        """The gradient of one argument, in its form."""
-        if not self.is_differentiable(position):
-            return None
-
-        def formed(leaf: Any, given: Any) -> Any:
-            if not isinstance(leaf, Placeholder) or leaf.position not in gradients:
-                return None
-            return _in_form_given(gradients[leaf.position], given)
-
-        skeleton = self.arguments.skeleton[position]
-        given = self.args[position]
-        found = trees.mapped(formed, skeleton, given, name="argument")
-        return by_levels(trees.zeros_for_none(given, _in_structs(found, given)))
-
-
-def _in_structs(gradient: Any, given: Any) -> Any:
-    """`gradient` with structs where the argument has them: builds know them as dicts."""
-    parts = trees.children(given)
-    if parts is None or trees.children(gradient) is None:
-        return gradient
-    columns = trees.matching(given, parts, gradient, "argument")
-    inner = {key: _in_structs(columns[key], part) for key, part in parts.items()}
-    return trees.built_like(given, inner)
-
-
-def _in_form_given(gradient: Array, given: Any) -> Any:
-    """A gradient as the array, number, NumPy array or tuple that it belongs to."""
-    if isinstance(given, Array):
-        return recorded_form(gradient, given.element, given.shape)
-    base, axes = buffers.base_of(gradient.element), buffers.element_axes(gradient.element)
-    whole = recorded_form(gradient, base, (*gradient.shape, *axes)).noted_as(vector_of(given))
-    return whole if gradient.shape else by_parts(whole, given, gradient.element)
-
-
-def graph_at(bound: BoundGraph, args: Sequence[Any], *, when: When) -> GraphAt:
+def graph_at(bound: BoundGraph, args: Sequence[Any], *, when: When) -> Linearised:
     """A graph at its arguments; nothing runs before someone looks at a result."""
     sizes = bound.form.size_by_name
     run = GraphStep(bound.variant.graph, bound.operands, sizes, bound.device, when)
@@ -152,9 +46,23 @@ def graph_at(bound: BoundGraph, args: Sequence[Any], *, when: When) -> GraphAt:
     run.start(is_now=tape is not None)
     if tape is not None:
         tape.record(run)
-    return GraphAt(
-        bound.variant, bound.arguments, args, run, bound.variant.result(run.results, sizes)
-    )
+    inputs: list[Input] = []
+    operands: list[int | None] = []
+    structures: list[Structure] = []
+    # Keywords and defaults stand behind the positional arguments, and do not move.
+    for argument, skeleton in zip(args, bound.arguments.skeleton, strict=False):
+        leaves, structure = trees.flatten(skeleton)
+        given_leaves = structure.matched(argument, "argument")
+        structures.append(structure.like(argument))
+        for leaf, given in zip(leaves, given_leaves, strict=True):
+            k = leaf.position if isinstance(leaf, Placeholder) else None
+            is_active = k is not None and run.is_active(k)
+            operands.append(k if is_active else None)
+            inputs.append(Input(given, run.operands[k] if k is not None and is_active else None))
+    shown = trees.leaves(bound.variant.out)
+    results = [leaf.position if isinstance(leaf, Placeholder) else None for leaf in shown]
+    out = bound.variant.result(run.results, sizes)
+    return Linearised(StepCore(run, operands, results), inputs, structures, out)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +82,7 @@ class Bound:
 
 def function_as_graph(
     function: Callable[..., Any], args: Sequence[Any], keywords: Mapping[str, Any], *, when: When
-) -> GraphAt:
+) -> Linearised:
     """Any function at its arguments, traced as a whole."""
     check_keywords(keywords)
     return graph_at(bound_once(function, args, keywords), args, when=when)

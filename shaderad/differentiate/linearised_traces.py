@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array, vector_of
 from shaderad.arrays.textures import ByLevels
 from shaderad.diagnostics import error
-from shaderad.differentiate.forms import by_levels, check_keywords, is_data, texels_from_form
+from shaderad.differentiate.forms import check_keywords, holds_floats, is_data, texels_from_form
+from shaderad.differentiate.leaves import Core, Derivatives, Input, Linearised
 from shaderad.execute.derivative_graphs import kernels_of, pulled, pushed
 from shaderad.functions.bodies import TracedBody, outer_values
 from shaderad.functions.custom import conformed
@@ -28,20 +29,15 @@ from shaderad.trace.traced import TracedArray, tracing
 
 
 @dataclass(eq=False)
-class TracedAt:
+class TraceCore(Core):
     """A traced function at its arguments."""
 
     graph: Graph
+    """Its first inputs are the arrays of `inputs`, in order."""
     operands: Sequence[TracedArray]
-    args: Sequence[Any]
-    lifted: list[Any]
-    """For each argument its tree, with an array for every leaf that holds floats."""
-    given: list[TracedArray]
-    """The lifted arrays, in order: the first inputs of the graph."""
-    out: Any
-    results: list[TracedArray]
-    """The outputs of the graph that hold floats."""
-    outputs: list[TracedArray]
+    inputs: Sequence[Input]
+    results: Sequence[Any]
+    """The leaves of the result. The outputs of the graph are the arrays among them."""
     zero_wins: bool = False
     """True if zero cotangents suppress NaN."""
 
@@ -49,106 +45,67 @@ class TracedAt:
     def kernels(self) -> Sequence[Kernel]:
         return kernels_of(self.graph)
 
-    def is_differentiable(self, position: int) -> bool:
-        return any(_is_lifted(leaf) for leaf in trees.leaves(self.lifted[position]))
+    @property
+    def _outputs(self) -> list[TracedArray]:
+        return [x for x in self.results if isinstance(x, TracedArray)]
 
-    def pull(self, out_bar: Any, positions: Sequence[int], into: Sequence[Any] | None) -> list[Any]:
-        """Raises SR0451 where gradients are to be added to arrays that exist."""
-        if into is not None:
-            raise error("SR0451")
-        wanted = self._wanted(positions)
-        active = (*wanted, *(False for _ in self.operands[len(wanted) :]))
-        bars = self._of_outputs(out_bar)
-        given = tuple(bar is not None for bar in bars)
-        outputs = [x for x in self.outputs if x.owner is tracing()]
+    def pull(self, bars: Derivatives, wanted: Sequence[bool]) -> Derivatives:
+        given = self._values(bars, self.results)
+        outputs = [x for x in self._outputs if x.owner is tracing()]
         graph = pulled(
-            self.graph, active, given, with_outputs=bool(outputs), zero_wins=self.zero_wins
+            self.graph,
+            self._of_operands(wanted),
+            tuple([bar is not None for bar in given]),
+            with_outputs=bool(outputs),
+            zero_wins=self.zero_wins,
         )
-        found = self._instantiated(graph, bars)
-        for output, value in zip(outputs, found, strict=False):
+        computed = self._instantiated(graph, given)
+        for output, value in zip(outputs, computed, strict=False):
             output.value = value  # The loop that keeps checkpoints computes the results, too.
-        return self._in_form(wanted, found[len(outputs) :], positions)
+        gradients = iter(computed[len(outputs) :])
+        return [made(next(gradients)) if flag else None for flag in wanted]
+
+    def push(self, dots: Derivatives) -> Derivatives:
+        given = self._values(dots, [x.array for x in self.inputs])
+        flags = self._of_operands([dot is not None for dot in dots])
+        moved = iter(self._instantiated(pushed(self.graph, flags), given))
+        return [made(next(moved)) if holds_floats(x) else None for x in self.results]
+
+    def add(self, bars: Derivatives, wanted: Sequence[bool], totals: Sequence[Any]) -> bool:
+        """Raises SR0451: gradients cannot be added to arrays that exist."""
+        raise error("SR0451")
+
+    def derivative(self, like: Array, given: Any, name: str) -> Array | None:
+        if not holds_floats(like):
+            return None
+        if isinstance(given, ByLevels):
+            given = texels_from_form(given, name, _level_like)
+        return made(conformed(given, cast("TracedArray", like), name))
+
+    def in_form_given(self, gradient: Array, x: Input) -> Any:
+        return gradient.noted_as(vector_of(x.array))
+
+    def tangent(self, result: Array, dot: Array | None) -> Array:
+        assert dot is not None
+        return dot
+
+    def _of_operands(self, flags: Sequence[bool]) -> tuple[bool, ...]:
+        """A flag per operand from one per input."""
+        pairs = zip(self.inputs, flags, strict=True)
+        own = [flag for x, flag in pairs if x.array is not None]
+        return (*own, *([False] * (len(self.operands) - len(own))))
+
+    def _values(self, derivatives: Derivatives, leaves: Sequence[Any]) -> list[Value | None]:
+        """The derivative of each array among the leaves."""
+        return [
+            None if x is None else cast("TracedArray", x).value
+            for x, leaf in zip(derivatives, leaves, strict=True)
+            if isinstance(leaf, Array)
+        ]
 
     def _instantiated(self, graph: Graph, derivatives: Sequence[Value | None]) -> tuple[Value, ...]:
         """The outputs of a derivative of the graph, in the trace that asks for it."""
         return instantiate(graph, (*outer_values(self.operands), *kept(derivatives)))
-
-    def _wanted(self, positions: Sequence[int]) -> list[bool]:
-        """A flag for each given array: true if it comes from the arguments at `positions`."""
-        leaves = [leaf for k in positions for leaf in trees.leaves(self.lifted[k])]
-        return [any(x is leaf for leaf in leaves) for x in self.given]
-
-    def _in_form(
-        self, wanted: Sequence[bool], found: Sequence[Value], positions: Sequence[int]
-    ) -> list[Any]:
-        values = iter(found)
-        pairs = zip(self.given, wanted, strict=True)
-        by_id = {id(x): made(next(values)).noted_as(x.given_vector) for x, one in pairs if one}
-        return [self._gradients(k, by_id) for k in positions]
-
-    def _of_outputs(self, given: Any) -> list[Value | None]:
-        """The derivative given for each output of the graph."""
-        floats = iter(_matching(self.out, given, self.results, "out_bar"))
-        return [
-            next(floats) if types.is_differentiable(v.element) else None for v in self.graph.outputs
-        ]
-
-    def _dots(self, tangents: Sequence[Any]) -> list[Value | None]:
-        """The tangent given for each of the arrays given."""
-        dots: list[Value | None] = []
-        for lifted, tangent in zip(self.lifted, tangents, strict=True):
-            leaves = [leaf for leaf in trees.leaves(lifted) if _is_lifted(leaf)]
-            dots += _matching(lifted, tangent, leaves, "tangent")
-        return dots
-
-    def push(self, tangents: Sequence[Any]) -> Any:
-        dots = self._dots(tangents)
-        flags = tuple(dot is not None for dot in dots)
-        constants = (False,) * (len(self.operands) - len(dots))
-        graph = pushed(self.graph, (*flags, *constants))
-        found = iter(self._instantiated(graph, dots))
-
-        def moved(leaf: Any) -> Any:
-            return made(next(found)) if _is_lifted(leaf) else None
-
-        return trees.mapped(moved, self.out)
-
-    def _gradients(self, position: int, by_id: Mapping[int, TracedArray]) -> Any:
-        if not self.is_differentiable(position):
-            return None
-        lifted = self.lifted[position]
-
-        def gradient(leaf: Any) -> TracedArray | None:
-            return by_id.get(id(leaf))
-
-        return by_levels(trees.zeros_for_none(lifted, trees.mapped(gradient, lifted)))
-
-
-def _is_lifted(leaf: Any) -> bool:
-    return isinstance(leaf, TracedArray) and types.is_differentiable(leaf.element)
-
-
-def _matching(
-    tree: Any, given: Any, leaves: Sequence[TracedArray], name: str
-) -> list[Value | None]:
-    """The derivative given for each of `leaves`, the arrays of floats in `tree`."""
-    remaining = iter(leaves)
-    found: list[Value | None] = []
-
-    def collect(leaf: Any, one: Any) -> None:
-        if _is_lifted(leaf):
-            like = next(remaining)
-            found.append(None if one is None else _conformed(one, like, name))
-
-    trees.mapped(collect, tree, given, name=name)
-    return found
-
-
-def _conformed(given: Any, like: TracedArray, name: str) -> Value:
-    """A derivative in the form of `like`."""
-    if isinstance(given, ByLevels):
-        given = texels_from_form(given.content, given.texture, name, _level_like)
-    return conformed(given, like, name)
 
 
 def _level_like(given: Any, element: types.Type, shape: tuple[int, ...], name: str) -> Array:
@@ -159,39 +116,34 @@ def _level_like(given: Any, element: types.Type, shape: tuple[int, ...], name: s
 
 def traced_at(
     function: Callable[..., Any], args: Sequence[Any], keywords: Mapping[str, Any]
-) -> TracedAt:
+) -> Linearised:
     """Traces `function` as a graph of its own, and puts that into the trace around it."""
     check_keywords(keywords)
-
-    def lift(leaf: Any) -> Any:
-        if not isinstance(leaf, Array) and not is_data(leaf):
-            return leaf
-        found = as_array(leaf)
-        if not types.is_differentiable(found.element):
-            return leaf
-        return made(found.value).noted_as(vector_of(leaf))
-
-    lifted = [trees.mapped(lift, one) for one in args]
-    given = [leaf for one in lifted for leaf in trees.leaves(one) if _is_lifted(leaf)]
+    flat = [trees.flatten(argument) for argument in args]
+    inputs = [Input(leaf, _lifted(leaf)) for leaves, _ in flat for leaf in leaves]
+    structures = [structure for _, structure in flat]
+    given = [cast("TracedArray", x.array) for x in inputs if x.array is not None]
     body = TracedBody()
     inside = iter(body.arguments_like(given))
-
-    def argument(leaf: Any) -> Any:
-        return next(inside).noted_as(leaf.given_vector) if _is_lifted(leaf) else leaf
-
-    found = body.call(function, *(trees.mapped(argument, one) for one in lifted), **keywords)
-    leaves = [leaf for leaf in trees.leaves(found) if isinstance(leaf, Array)]
-    arrays = [body.trace.lifted(leaf) for leaf in leaves]
+    leaves = iter([x.given if x.array is None else next(inside).noted_as(x.array.given_vector)
+                   for x in inputs])  # fmt: skip
+    out = body.call(function, *[s.unflatten(leaves) for s in structures], **keywords)
+    results, structure = trees.flatten(out)
+    lifted = [body.trace.lifted(x) for x in results if isinstance(x, Array)]
     constants = body.constants
-    graph = body.graph(constants, [x.value for x in arrays])
+    graph = body.graph(constants, [x.value for x in lifted])
     operands = [*given, *constants]
-    values = instantiate(graph, outer_values(operands))
-    results = [made(v) for v in values]
-    remaining = iter(results)
+    values = iter(instantiate(graph, outer_values(operands)))
+    shown = [made(next(values)) if isinstance(x, Array) else x for x in results]
+    core = TraceCore(graph, operands, inputs, shown)
+    return Linearised(core, inputs, structures, structure.unflatten(shown))
 
-    def shown(leaf: Any) -> Any:
-        return next(remaining) if isinstance(leaf, Array) else leaf
 
-    out = trees.mapped(shown, found)
-    floats = [x for x in results if types.is_differentiable(x.element)]
-    return TracedAt(graph, operands, args, lifted, given, out, floats, results)
+def _lifted(leaf: Any) -> TracedArray | None:
+    """The array of the trace for whatever holds floats."""
+    if not isinstance(leaf, Array) and not is_data(leaf):
+        return None
+    x = as_array(leaf)
+    if not types.is_differentiable(x.element):
+        return None
+    return made(x.value).noted_as(vector_of(leaf))

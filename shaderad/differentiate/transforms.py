@@ -26,7 +26,8 @@ from shaderad.differentiate.argnums import (
     positions_of,
     spread_tangents,
 )
-from shaderad.differentiate.linearised import Linearised, linearised, linearised_as_graph
+from shaderad.differentiate.leaves import Linearised
+from shaderad.differentiate.linearised import linearised, linearised_as_graph
 from shaderad.ir import types
 from shaderad.language.signatures import Launchable
 from shaderad.trace.traced import TracedArray, current_trace
@@ -295,8 +296,7 @@ def hvp(function: Function, primals: Any, tangents: Any, **call: Any) -> Any:
         at = linearised(function, args, call, when=When.IF_NEEDED)
         return tuple(at.pull(_ones(function, at.out), range(len(args)), None))
 
-    moved = linearised_as_graph(gradient, primals, {}, when=When.IF_NEEDED).push(tangents)
-    found = tuple(map(trees.zeros_for_none, primals, moved))
+    found = linearised_as_graph(gradient, primals, {}, when=When.IF_NEEDED).push(tangents)
     return found[0] if len(primals) == 1 else found
 
 

@@ -54,6 +54,19 @@ def recorded_form(x: Array, element: types.Type, shape: Shape) -> Array:
     )
 
 
+def field_of(whole: Array, name: str) -> Array:
+    """Field `name` of one struct, sharing its bytes."""
+    struct = whole.element
+    assert isinstance(struct, types.Struct)
+    return whole.viewed(struct.type_by_field[name], (), field_offset(struct, name))
+
+
+def field_offset(struct: types.Struct, name: str) -> int:
+    """Bytes before field `name` of one element."""
+    offset_by_field = {leaf.path[0]: leaf.offset for leaf in reversed(types.leaves(struct))}
+    return offset_by_field[name]
+
+
 def _storage(element: types.Type) -> object:
     return buffers.storage_dtype(element), [s.kind for s in types.scalars(element)][:1]
 

@@ -17,11 +17,16 @@ from functools import reduce
 from math import gcd
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
-from shaderad.arrays.arguments import at_path, bind_array
+import numpy as np
+
+from shaderad.arrays.arguments import as_element, at_path, bind_array
 from shaderad.arrays.arrays import Array, copied, uploaded, zeros
+from shaderad.arrays.numbers import HostNumber
+from shaderad.arrays.pointers import HostPointer, pointer_struct
 from shaderad.arrays.tape import Values, trace_of
-from shaderad.arrays.trees import HostPointer, pointer_struct, structs_of
+from shaderad.arrays.trees import items_of
 from shaderad.diagnostics import error
+from shaderad.execute.convert import field_offset
 from shaderad.ir import sizes, types
 from shaderad.ir.pointers import holds_pointers, without_targets
 from shaderad.runtime import buffers
@@ -115,11 +120,16 @@ class LaunchPools(Pools[Array]):
             return self._packed(pool)
         if len(pool.arrays) == 1:
             return pool.arrays[0]
-        whole = _laid(pool, self.device)
-        trace = trace_of(pool.arrays)
-        if trace is not None:
-            trace.record(PoolStep(pool, whole))
-        return whole
+        size = types.byte_count(pool.element)
+        regions = cast("list[tuple[int, int]]", pool.regions)
+        parts = [
+            ArrayAt(x, first * size) for x, (first, _) in zip(pool.arrays, regions, strict=True)
+        ]
+        count = max([first + count for first, count in regions], default=0)
+        whole = _in_one_buffer(parts, pool.element, count)
+        if whole is None:
+            whole = _laid(parts, self.device, pool.element, (count,))
+        return _recorded(parts, whole)
 
     def words(self, t: types.Pointer) -> bytes:
         """The constant-buffer words of a pointer that is a parameter or a field of one."""
@@ -129,71 +139,88 @@ class LaunchPools(Pools[Array]):
         """Structs as a device array, their pointers as numbers."""
         t = pool.element
         assert isinstance(t, types.Struct)
-        rows = [self._row(one, t, number) for number, one in enumerate(pool.structs)]
+        parts: list[ArrayAt] = []
+        size = types.byte_count(t)
+        rows = [self._row(x, t, k, k * size, parts) for k, x in enumerate(pool.structs)]
         storage, shape = buffers.to_storage(rows, t, t.name)
-        return uploaded(self.device, t, storage, shape)
+        whole = uploaded(self.device, t, storage, shape)
+        for part in parts:
+            if not isinstance(part.array, HostNumber):
+                copied(part.array, part.within(whole))
+        return _recorded(parts, whole)
 
-    def _row(self, value: Any, t: types.Struct, number: int) -> dict[str, Any]:
+    def _row(
+        self, value: Any, t: types.Struct, number: int, offset: int, parts: list[ArrayAt]
+    ) -> dict[str, Any]:
+        """Struct `number` of a pool, `offset` bytes behind its start; notes arrays in fields."""
         row: dict[str, Any] = {}
         for name, field in t.fields:
-            part = getattr(value, name)
+            content, start = getattr(value, name), offset + field_offset(t, name)
             if isinstance(field, types.Pointer):
-                part = self.by_name[field.target].regions[number]
+                content = self.by_name[field.target].regions[number]
             elif isinstance(field, types.Struct) and holds_pointers(field):
-                part = self._row(part, field, number)
-            row[name] = part
+                content = self._row(content, field, number, start, parts)
+            elif isinstance(content, Array):
+                x = as_element(content, field, name)
+                parts.append(ArrayAt(x, start))
+                blank = np.zeros(buffers.element_axes(field), buffers.host_dtype(field))
+                content = x.content if isinstance(x, HostNumber) else blank
+            row[name] = content
         return row
 
 
-def _laid(pool: Pool[Array], device: Device) -> Array:
-    """The pool as one array. What lies in this order already is shared, else all is copied."""
-    held = [
-        (a, first) for a, (first, _) in zip(pool.arrays, numbers_of(pool), strict=True) if a.size
-    ]
-    size = types.byte_count(pool.element)
-    for one, first in held:
-        start = held[0][0]
-        if one.buffer is not start.buffer or one.offset != start.offset + first * size:
-            return joined(pool, pool.arrays, device)
-    if not held:
-        return zeros(device, pool.element, (0,))
-    return held[0][0].viewed(pool.element, (_size(pool),))
+@dataclass(frozen=True, slots=True)
+class ArrayAt:
+    """An array that lies in another one, after so many bytes."""
+
+    array: Array
+    offset: int
+
+    def within(self, whole: Array) -> Array:
+        """Its elements in an array like the one in which it lies."""
+        return whole.viewed(self.array.element, self.array.shape, self.offset)
 
 
-def joined(pool: Pool[Array], parts: Sequence[Array | None], device: Device) -> Array:
-    """An array like the pool's of `parts`, one a pointer; zeros for `None`."""
-    whole = zeros(device, pool.element, (_size(pool),))
-    for number, part in enumerate(parts):
-        if part is not None:
-            copied(part, part_of(pool, whole, number))
+def _in_one_buffer(parts: Sequence[ArrayAt], element: types.Type, count: int) -> Array | None:
+    """The parts as one array, if they already lie in this order; nothing if they do not."""
+    filled = [part for part in parts if part.array.size]
+    if not filled:
+        return None
+    start = filled[0].array
+    for part in filled:
+        x = part.array
+        if x.buffer is not start.buffer or x.offset != start.offset + part.offset:
+            return None
+    return start.viewed(element, (count,))
+
+
+def _laid(
+    parts: Sequence[ArrayAt], device: Device, element: types.Type, shape: tuple[int, ...]
+) -> Array:
+    """An array that holds `parts`, and zeros elsewhere."""
+    whole = zeros(device, element, shape)
+    for part in parts:
+        copied(part.array, part.within(whole))
     return whole
 
 
-def part_of(pool: Pool[Array], whole: Array, number: int) -> Array:
-    """The target of pointer `number`, in an array like the pool's."""
-    first, count = numbers_of(pool)[number]
-    return whole.viewed(whole.element, (count,), first * types.byte_count(whole.element))
-
-
-def _size(pool: Pool[Array]) -> int:
-    return max((first + count for first, count in numbers_of(pool)), default=0)
-
-
-def numbers_of(pool: Pool[Array]) -> list[tuple[int, int]]:
-    """The regions of a launch's pool."""
-    return cast("list[tuple[int, int]]", pool.regions)
+def _recorded(parts: Sequence[ArrayAt], whole: Array) -> Array:
+    trace = trace_of([part.array for part in parts])
+    if trace is not None:
+        trace.record(LayStep(parts, whole))
+    return whole
 
 
 @dataclass(eq=False)
-class PoolStep:
-    """Arrays laid one after the other: cotangents of the pool are cut, tangents joined."""
+class LayStep:
+    """Arrays laid into one: its cotangent is cut, and their tangents are laid out."""
 
-    pool: Pool[Array]
+    parts: Sequence[ArrayAt]
     whole: Array
 
     @property
     def operands(self) -> list[Array]:
-        return self.pool.arrays
+        return [part.array for part in self.parts]
 
     @property
     def results(self) -> list[Array]:
@@ -205,13 +232,15 @@ class PoolStep:
 
     def pull(self, cotangents: Values, wanted: set[int]) -> None:
         cotangent = cotangents.of(self.whole)
-        for number, part in enumerate(self.pool.arrays):
-            if cotangent is not None and id(part) in wanted:
-                cotangents.add(part, part_of(self.pool, cotangent, number))
+        for part in self.parts:
+            if cotangent is not None and id(part.array) in wanted:
+                cotangents.add(part.array, part.within(cotangent))
 
     def push(self, tangents: Values) -> None:
-        dots = [tangents.of(part) for part in self.pool.arrays]
-        tangents.add(self.whole, joined(self.pool, dots, self.whole.device))
+        dots = [(tangents.of(part.array), part.offset) for part in self.parts]
+        moved = [ArrayAt(dot, offset) for dot, offset in dots if dot is not None]
+        whole = self.whole
+        tangents.add(whole, _laid(moved, whole.device, whole.element, whole.shape))
 
 
 def region_step(element: types.Type) -> int:
@@ -242,7 +271,7 @@ def _checked_structs(given: Any, b: Buffer) -> Sequence[Any]:
         ShapeError: SR0391 for anything else.
     """
     wanted = without_targets(b.type.element)
-    items = structs_of(given)
+    items = items_of(given)
     if items is None or any(pointer_struct(one) != wanted for one in items):
         raise error("SR0391", name=b.shown_name, type=wanted, found=type(given).__name__)
     return items

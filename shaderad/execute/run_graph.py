@@ -20,6 +20,7 @@ from shaderad.execute.runner import GraphRunner, evaluate
 from shaderad.ir import sizes
 from shaderad.ir.arrays import KernelCall
 from shaderad.ir.types import is_differentiable
+from shaderad.lower.bindings import Mode
 from shaderad.rules.arrays.building import reshape
 from shaderad.rules.arrays.subgraphs import instantiate
 from shaderad.trace.traced import GraphTrace, TracedArray, current_trace
@@ -156,6 +157,17 @@ class GraphStep:
         computed = self._ran(graph, [dot for dot in dots if dot is not None])
         moved = iter(self._with_results(computed, is_joined=is_joined))
         return [next(moved) if is_differentiable(v.element) else None for v in self.graph.outputs]
+
+    def compile(self, mode: Mode, wanted: Flags) -> None:
+        """Compiles the graph, or its derivative by the operands `wanted`, before it runs."""
+        graph = self.graph
+        if mode is Mode.BACKWARD:
+            graph = pulled(
+                graph, wanted, tuple([is_differentiable(v.element) for v in graph.outputs])
+            )
+        elif mode is Mode.FORWARD:
+            graph = pushed(graph, wanted)
+        self.device.kept(GraphRunner).compile(graph, self.operands, self.size_by_name)
 
     def _joins_results(self) -> bool:
         """True if the next derivative computes the results, too."""

@@ -15,7 +15,7 @@ from typing import Any, cast
 from shaderad.arrays import trees
 from shaderad.arrays.textures import Texture
 from shaderad.device.lines import user_span
-from shaderad.diagnostics import Error, error, text_of
+from shaderad.diagnostics import error, text_of
 from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.functions.array_function import array_function
 from shaderad.functions.bodies import TracedBody, outer_values, rebuilt
@@ -230,12 +230,12 @@ _WHOLE = {"in_axes": "the arguments", "out_axes": "the result"}
 
 def _built_like(tree: Any, axes: Any, name: str, place: str) -> dict[Any, Any]:
     """The parts of `axes` under the keys of `tree`."""
-    parts = trees.children(tree)
-    try:
-        if parts is not None:
-            return trees.matching(tree, parts, axes, name)
-    except Error:
-        pass
+    kind = trees.container_of(tree)
+    if kind is not None and axes is not None:
+        detail, parts = kind.taken_apart(tree)
+        own = kind.parts_of(detail, len(parts), axes)
+        if own is not None:
+            return dict(zip(kind.keys(detail, len(parts)), own, strict=True))
     axes_text = text_of(axes) if trees.children(axes) is None else trees.described(axes)
-    wanted = "" if parts is None else f": {trees.described(tree)}"
+    wanted = "" if kind is None else f": {trees.described(tree)}"
     raise error("SR0398", user_span(), name=name, found=axes_text, wanted=f"{place}{wanted}")

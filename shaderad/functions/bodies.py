@@ -9,8 +9,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from shaderad.arrays import trees
-from shaderad.device.lines import user_span
-from shaderad.diagnostics import Error, error
 from shaderad.functions.elements import as_array
 from shaderad.ir.arrays import ArrayType, Graph, Value
 from shaderad.trace.traced import GraphTrace, TracedArray, tracing
@@ -82,12 +80,7 @@ def arrays_in(tree: Any) -> list[TracedArray]:
 
 def rebuilt(tree: Any, leaves: Sequence[Any]) -> Any:
     """`tree` with other leaves, in order."""
-    remaining = iter(leaves)
-
-    def replaced(_: Any) -> Any:
-        return next(remaining)
-
-    return trees.mapped(replaced, tree)
+    return trees.flatten(tree)[1].unflatten(leaves)
 
 
 def matched(tree: Any, other: Any, what: str) -> list[Any]:
@@ -96,19 +89,9 @@ def matched(tree: Any, other: Any, what: str) -> list[Any]:
     Raises:
         LanguageError: SR0333 if it is not.
     """
-    matched_leaves: list[Any] = []
-
-    def collect(_: Any, leaf: Any) -> None:
-        matched_leaves.append(leaf)
-
-    try:
-        trees.mapped(collect, tree, other)
-    except Error:
-        raise error("SR0333", user_span(), what=what, found=trees.described(other),
-                    wanted=trees.described(tree)) from None  # fmt: skip
-    for leaf in matched_leaves:
+    structure = trees.flatten(tree)[1]
+    leaves = trees.matched(structure, other, what)
+    for leaf in leaves:
         if leaf is None or isinstance(leaf, tuple | dict):
-            shown = "`None`" if leaf is None else trees.described(leaf)
-            raise error("SR0333", user_span(), what=what, found=shown,
-                        wanted=trees.described(tree))  # fmt: skip
-    return matched_leaves
+            raise trees.unmatched(structure, leaf, what)
+    return leaves

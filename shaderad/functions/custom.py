@@ -262,13 +262,15 @@ def conformed(x: Any, like: TracedArray, what: str) -> Value:
 
 def _in_parts(argument: Any, bar: Any) -> Any:
     """The cotangent `bar`, with a vector split up if its argument is a tuple of components."""
-    parts = trees.children(argument) if isinstance(argument, tuple | list) else None
-    if parts is None or bar is None or trees.children(bar) is not None:
+    is_leaf = trees.container_of(bar) is None
+    if not isinstance(argument, tuple | list) or trees.container_of(argument) is None:
+        return bar
+    if bar is None or not is_leaf:
         return bar
     components = spelled_out(as_element(bar))
-    if components.shape != (len(parts),):
+    if components.shape != (len(argument),):  # pyright: ignore[reportUnknownArgumentType]
         return bar
-    return trees.built_like(argument, {key: components[k] for k, key in enumerate(parts)})
+    return [components[k] for k in range(len(argument))]  # pyright: ignore[reportUnknownArgumentType]
 
 
 def _zeros(operands: Sequence[TracedArray]) -> list[Value]:

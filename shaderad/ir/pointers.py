@@ -37,6 +37,13 @@ def is_pooled(t: Type) -> bool:
     return isinstance(t, Pointer) or (isinstance(t, BufferType) and holds_pointers(t.element))
 
 
+def reaches_pointers(t: Type) -> bool:
+    """True if a parameter of type `t` is or holds pointers, or an array of what does."""
+    if isinstance(t, Struct):
+        return any(reaches_pointers(f) for _, f in t.fields)
+    return is_pooled(t)
+
+
 def reaches_floats(t: Type) -> bool:
     """True if `t` holds floats, or pointers to floats."""
     if isinstance(t, Pointer | BufferType):

@@ -10,6 +10,7 @@ from functools import cached_property
 
 from shaderad.diagnostics import Span, error, nesting
 from shaderad.ir.nodes import Kernel, KernelParameter
+from shaderad.ir.pointers import reaches_pointers
 from shaderad.ir.types import Pair, Struct, Tuple, Type, Void
 from shaderad.language.annotations import ConstType, IndexType, resolve
 from shaderad.language.host import PythonFunction
@@ -115,6 +116,11 @@ class KernelSignature:
     def constants(self) -> tuple[str, ...]:
         """The parameters that are constants of the compiled kernel."""
         return tuple(p.name for p in self.parameters if p.is_const)
+
+    @cached_property
+    def takes_pointers(self) -> bool:
+        """True if a parameter is or holds pointers."""
+        return any(map(reaches_pointers, self.variable_types.values()))
 
     @cached_property
     def variable_types(self) -> dict[str, Type]:

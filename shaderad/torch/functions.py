@@ -12,11 +12,14 @@ import torch
 from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.torch.operators import PrimalOperator, latest
 from shaderad.wrapped.functions import Wrapped
-from shaderad.wrapped.primals import Noted, primal_of
+from shaderad.wrapped.primals import primal_of
 from shaderad.wrapped.structures import (
     TENSOR,
     Leaves,
+    Plain,
     Structure,
+    plain,
+    structure_from,
     structure_of,
     structure_of_call,
     tree_of,
@@ -42,10 +45,8 @@ class WrappedFunction(Wrapped):
         super().__init__(function, call)
         # The name is unique across processes: PyTorch caches compiled code on disk by operator
         # name, and another process may use the same name for another function.
-        plain = "".join(c if c.isascii() and c.isalnum() else "_" for c in self.__name__)
-        self.operator = PrimalOperator(
-            f"shaderad::{plain}_{uuid4().hex}", primal_of(function, call)
-        )
+        name = "".join(c if c.isascii() and c.isalnum() else "_" for c in self.__name__)
+        self.operator = PrimalOperator(f"shaderad::{name}_{uuid4().hex}", primal_of(function, call))
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         results = self.operator(*self.operands(*args, **keywords))
@@ -72,16 +73,17 @@ class WrappedFunction(Wrapped):
                 return structure_of(list(leaf), place, "ParameterList")
             return leaves.number(leaf)
 
-        form = self._number(structure_of_call(args, keywords, place))
+        form = self._number(plain(structure_of_call(args, keywords, place)))
         return leaves.tensors, {"whole": leaves.whole, "real": leaves.real, "form": form}
 
     @_constant
-    def _number(self, structure: Structure) -> int:
-        return self.operator.flat.forms.number(structure)
+    def _number(self, structure: Plain) -> int:
+        return self.operator.flat.forms.number(structure_from(structure))
 
     @_constant
-    def _latest(self) -> Noted:
-        return latest.get()
+    def _latest(self) -> tuple[Plain, tuple[int, ...], tuple[float, ...]]:
+        structure, whole, real = latest.get()
+        return plain(structure), whole, real
 
     def __repr__(self) -> str:
         return f"sad.torch.wrap({self.function!r})"

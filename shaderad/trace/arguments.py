@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, cast
 
@@ -10,7 +10,7 @@ from shaderad.arrays import trees
 from shaderad.arrays.arguments import bind_array, sampler_array, seen_as
 from shaderad.arrays.arrays import Array, array, is_host_array, uploaded, vector_of
 from shaderad.arrays.numbers import PLAIN_NUMBERS, HostNumber, host_number
-from shaderad.arrays.trees import Branch, rebuilt, struct_fields
+from shaderad.arrays.trees import Structure, rebuilt, struct_class, struct_fields
 from shaderad.device.devices import Device
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import Error
@@ -70,18 +70,20 @@ def taken_apart(tree: Any, convert: Convert) -> Arguments:
         number = converted.kind if isinstance(converted, HostNumber) else None
         return Placeholder(len(arrays) - 1, vector, number)
 
-    return Arguments(_placed(place, tree, None), tuple(arrays))
+    leaves, structure = trees.flatten(tree)
+    skeleton = structure.unflatten(map(place, leaves, _field_types(structure)))
+    return Arguments(skeleton, tuple(arrays))
 
 
-def _placed(place: Callable[..., Any], tree: Any, wanted: types.Type | None) -> Any:
-    """`tree` with ``place(leaf, t)`` for each leaf, where `t` is the type of its struct field."""
-    parts = trees.children(tree)
-    if parts is None:
-        return place(tree, wanted)
-    info = None if isinstance(tree, type) else info_of(tree)
+def _field_types(structure: Structure, t: types.Type | None = None) -> Iterator[types.Type | None]:
+    """For each leaf, the type of the struct field that it is."""
+    if structure.kind is None:
+        yield t
+    is_struct = structure.kind is trees.Structs
+    info = info_of(structure.detail[0]) if is_struct else None
     fields = {} if info is None else info.ir_type.type_by_field
-    inner = {key: _placed(place, part, fields.get(key)) for key, part in parts.items()}
-    return trees.built_like(tree, inner)
+    for key, part in zip(structure.keys, structure.parts, strict=True):
+        yield from _field_types(part, fields.get(key))
 
 
 def with_vectors(array: Array, element: types.Type) -> Array:
@@ -149,15 +151,11 @@ def _are_like(skeletons: Sequence[Any], others: Sequence[Any], leaves: _Leaves) 
 def _is_like(skeleton: Any, tree: Any, leaves: _Leaves) -> bool:
     if type(tree) is not type(skeleton):
         return False
-    if isinstance(skeleton, tuple | list):
-        return _are_like(cast("Sequence[Any]", skeleton), cast("Sequence[Any]", tree), leaves)
-    if isinstance(skeleton, Branch):
-        inner = [*skeleton.parts.values()], [*tree.parts.values()]
-        return skeleton.key == tree.key and _are_like(*inner, leaves)
-    parts, others = struct_fields(skeleton), struct_fields(tree)
-    if parts is None or others is None:
+    kind = trees.container_of(skeleton)
+    if kind is None or kind is not trees.container_of(tree):
         return False
-    return list(parts) == list(others) and _are_like([*parts.values()], [*others.values()], leaves)
+    (detail, parts), (other_detail, others) = kind.taken_apart(skeleton), kind.taken_apart(tree)
+    return detail == other_detail and _are_like(parts, others, leaves)
 
 
 def typed_arguments(function: Launchable, args: Sequence[Any], device: Device) -> list[Any]:
@@ -188,7 +186,7 @@ def _typed(argument: Any, t: types.Type, name: str, device: Device) -> Any:
             for field, part in t.fields
             if field in fields
         }
-        return rebuilt(argument, {**fields, **parts})
+        return rebuilt(struct_class(argument), {**fields, **parts})
     return uploaded(device, t, *buffers.to_storage(argument, t, name))
 
 
@@ -227,10 +225,10 @@ def _name(thing: object) -> Hashable:
 
 def frozen(tree: Any) -> Hashable:
     """A tree as a key: numbers by type and text, because ``1 == 1.0 == True`` and nan is not."""
-    parts = trees.children(tree)
-    if parts is not None:
-        name = tree.key if isinstance(tree, Branch) else _name(tree)
-        return name, tuple((key, frozen(part)) for key, part in parts.items())
+    kind = trees.container_of(tree)
+    if kind is not None:
+        detail, parts = kind.taken_apart(tree)
+        return kind, detail, tuple(map(frozen, parts))
     if as_number(tree) is not None:
         return _name(tree), repr(tree)
     if isinstance(tree, slice):

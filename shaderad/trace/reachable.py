@@ -32,8 +32,8 @@ from weakref import ref
 import numpy as np
 
 from shaderad.arrays.arrays import Array, is_host_array
+from shaderad.arrays.pointers import HostPointer, StructArray
 from shaderad.arrays.textures import Texture
-from shaderad.arrays.trees import HostPointer, StructArray
 from shaderad.language.structs import info_of
 from shaderad.trace.code_names import imported_module, names_in
 from shaderad.trace.origins import is_fixed, is_opaque, reads_state, top_of

@@ -97,17 +97,15 @@ class GraphSignature:
             ShapeError: SR0345 for the number of axes, SR0346 for a size, SR0350 to SR0367 for the
                 elements, SR0333 for a container of another structure.
         """
+        skeleton = tuple([tree for name, tree in self.skeleton.items() if name not in self.fixed])
         arrays: list[Array] = []
-
-        def place(leaf: Any, x: Any) -> None:
-            if isinstance(leaf, Placeholder):
-                name = self.names[leaf.position]
-                arrays.append(converted(name, x, self.wanted[leaf.position], device))
-
-        trees_given = [tree for name, tree in self.skeleton.items() if name not in self.fixed]
-        for tree, x in zip(trees_given, arguments, strict=True):
-            _walk(place, tree, x, self.name)
-        return Arguments(tuple(trees_given), tuple(arrays))
+        for tree, argument in zip(skeleton, arguments, strict=True):
+            places, structure = trees.flatten(tree)
+            parts = trees.matched(structure, argument, f"an argument of `{self.name}`")
+            for place, part in zip(cast("list[Placeholder]", places), parts, strict=True):
+                name, wanted = self.names[place.position], self.wanted[place.position]
+                arrays.append(converted(name, part, wanted, device))
+        return Arguments(skeleton, tuple(arrays))
 
     def form(self, arguments: Arguments) -> Form:
         """The named sizes of a call.
@@ -125,21 +123,6 @@ class GraphSignature:
                     raise error("SR0347", name=extent, left=argument, first=first, right=name,
                                 second=number)  # fmt: skip
         return Form(self.types, {name: number for name, (number, _) in use_by_name.items()})
-
-
-def _walk(place: Any, tree: Any, argument: Any, name: str) -> None:
-    """Calls ``place(leaf, part)`` for each leaf of `tree` and the matching part of `argument`."""
-    parts = trees.children(tree)
-    if parts is None:
-        place(tree, argument)
-        return
-    items = cast("list[Any]", argument) if isinstance(argument, list) else None
-    own = (trees.children(argument) if items is None else dict(enumerate(items))) or {}
-    if set(own) != set(parts):
-        raise error("SR0333", what=f"an argument of `{name}`", found=trees.described(argument),
-                    wanted=trees.described(tree))  # fmt: skip
-    for key, part in parts.items():
-        _walk(place, part, own[key], name)
 
 
 def signature_of(
@@ -209,7 +192,7 @@ class _Reader:
                 parts[key] = self._array(Wanted(t, ()), place)
             else:
                 return None
-        return None if None in parts.values() else trees.rebuilt(object.__new__(info.cls), parts)
+        return None if None in parts.values() else trees.rebuilt(info.cls, parts)
 
     def _of_class(self, class_: type[Any], name: str) -> Any | None:
         """A struct, named tuple or typed dict."""

@@ -19,7 +19,8 @@ from shaderad.arrays.arrays import Array
 from shaderad.arrays.tape import When
 from shaderad.diagnostics import error
 from shaderad.differentiate.forms import derivative_like
-from shaderad.differentiate.linearised import Linearised, linearised, linearised_as_graph
+from shaderad.differentiate.leaves import Linearised
+from shaderad.differentiate.linearised import linearised, linearised_as_graph
 from shaderad.differentiate.transforms import jvp, vjp
 from shaderad.lower.bindings import Mode
 from shaderad.wrapped.parts import ArrayPart, Path

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from shaderad.arrays.arrays import Array, on_host
+from shaderad.arrays.trees import Mappings, Structure
 from shaderad.ir import types
 from shaderad.runtime import buffers
-from shaderad.wrapped.structures import TENSOR, Structure, children, keys_of, tensor_count
+from shaderad.wrapped.structures import TENSOR, children, tensor_count
 
 Path = tuple[str | int, ...]
 
@@ -76,7 +77,7 @@ def _split(array: Array, base: types.Type, path: Path, parts: list[ArrayPart]) -
         parts.append(ArrayPart(array, path))
         return TENSOR
     inner = [_split(array, buffers.base_of(t), (*path, n), parts) for n, t in base.fields]
-    return ("mapping", tuple(name for name, _ in base.fields), tuple(inner))
+    return Structure(Mappings, (None, tuple(name for name, _ in base.fields)), tuple(inner))
 
 
 def joined(array: Array, leaves: Sequence[Any]) -> Any:
@@ -101,15 +102,15 @@ def parts_in(structure: Structure, tree: Any) -> list[ArrayPart | None]:
 
 
 def _parts_in(structure: Structure, tree: Any, path: Path) -> list[ArrayPart | None]:
-    if structure[0] == "tensor":
+    if structure.detail == "tensor":
         return [ArrayPart(tree, path) if isinstance(tree, Array) else None]
     if tree is None:
         return [None] * tensor_count(structure)
     parts: list[ArrayPart | None] = []
     if isinstance(tree, Array):
-        for inner, key in zip(structure[2], keys_of(structure), strict=True):
+        for inner, key in zip(structure.parts, structure.keys, strict=True):
             parts += _parts_in(inner, tree, (*path, key))
         return parts
-    for inner, part in zip(structure[2], children(structure, tree), strict=True):
+    for inner, part in zip(structure.parts, children(structure, tree), strict=True):
         parts += _parts_in(inner, part, path)
     return parts

@@ -14,7 +14,8 @@ from shaderad.arrays.tape import When
 from shaderad.diagnostics import error, text_of
 from shaderad.differentiate.forms import check_keywords
 from shaderad.differentiate.kernel_at import kernel_at
-from shaderad.differentiate.linearised import Linearised, linearised
+from shaderad.differentiate.leaves import Linearised
+from shaderad.differentiate.linearised import linearised
 from shaderad.execute.bindable_graphs import BindableGraph
 from shaderad.execute.call import device_of
 from shaderad.execute.graphs import GraphFunction
@@ -181,8 +182,8 @@ class TreeFunction(Primal):
         return trees.mapped(put, typed_arguments(self.function, args, device))
 
     def _structures(self, form: int) -> Sequence[Structure]:
-        _, _, (args, _) = self.forms[form]
-        return args[2]
+        args, _ = self.forms[form].parts
+        return args.parts
 
     def _tree(self, form: int, tensors: Sequence[Any], leaves: CallLeaves) -> Any:
         structure = with_dicts(self.forms[form])

@@ -1,28 +1,73 @@
 """Trees of tensors <-> a structure, and the flat lists that operators of other libraries take.
 
-A structure is a nested tuple of constants, so it is hashable and the compiler of another library
-can keep it. Invariant: it holds neither numbers nor the content of tensors, so each function is
-called with few structures.
+Invariant: a structure is hashable, so that the compiler of another library can keep it, and holds
+neither numbers nor the content of tensors, so each function is called with few structures.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from enum import Enum
 from threading import Lock
 from typing import Any, cast
 
-from shaderad.arrays.trees import HostPointer
+from shaderad.arrays.pointers import HostPointer, Pointers
+from shaderad.arrays.trees import (
+    Container,
+    Lists,
+    Mappings,
+    Structure,
+    Tuples,
+    built,
+    class_of,
+    flatten,
+    folded,
+)
 from shaderad.diagnostics import error
 from shaderad.language.structs import info_of
 
-Structure = tuple[str, Any, tuple[Any, ...]]
-"""A kind, a detail that depends on it, and the structures of the parts."""
+Plain = tuple[Any, Any, tuple[Any, ...]]
+"""A structure, or the same in tuples alone, which the compiler of PyTorch keeps as a constant."""
 
-TENSOR: Structure = ("tensor", None, ())
-_INT: Structure = ("int", None, ())
-_FLOAT: Structure = ("float", None, ())
+TENSOR, _INT, _FLOAT = (Structure(None, word, ()) for word in ("tensor", "int", "float"))
+
+
+class Dataclasses(Mappings):
+    """Dataclasses, structs among them; the detail is the class and the fields."""
+
+    @classmethod
+    def taken_apart(cls, tree: Any) -> tuple[Hashable, Sequence[Any]]:
+        names = tuple([field.name for field in dataclasses.fields(tree)])
+        return (class_of(tree), names), [getattr(tree, name) for name in names]
+
+    @classmethod
+    def step(cls, key: Any) -> str:
+        return f".{key}"
+
+    @classmethod
+    def built(cls, detail: Any, parts: Sequence[Any]) -> Any:
+        # Without calling the class, whose constructor may check or convert fields.
+        instance = object.__new__(detail[0])
+        for name, part in zip(detail[1], parts, strict=True):
+            object.__setattr__(instance, name, part)
+        return instance
+
+
+def _kind_of(tree: Any) -> type[Container] | None:
+    # PyTorch's compiler traces this, so it looks classes up by nothing but `isinstance`.
+    if isinstance(tree, tuple):
+        return Tuples
+    if isinstance(tree, list):
+        return Lists
+    if isinstance(tree, dict):
+        return Mappings
+    if isinstance(tree, HostPointer):
+        return Pointers
+    # `@sad.struct` makes dataclasses, too.
+    if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
+        return Dataclasses
+    return None
 
 
 class Leaves:
@@ -37,7 +82,7 @@ class Leaves:
         """Adds a number or constant and returns its structure; `None` for anything else."""
         if leaf is None or isinstance(leaf, bool | str | Enum):
             # By type as well: True equals 1, and so may a member of an IntEnum.
-            return ("fixed", (type(leaf), leaf), ())
+            return Structure(None, (type(leaf), leaf), ())
         if isinstance(leaf, int):
             self.whole.append(leaf)
             return _INT
@@ -53,30 +98,12 @@ def structure_of(tree: Any, place: Callable[[Any], Structure | None], name: str)
     Raises:
         DerivativeError: SR0477 for a leaf to which `place` gives none.
     """
-    if isinstance(tree, tuple | list):
-        items = cast("list[Any]", tree)
-        parts = [structure_of(x, place, f"{name}[{k}]") for k, x in enumerate(items)]
-        if hasattr(items, "_fields"):
-            return ("named", type(items), tuple(parts))
-        return ("list" if isinstance(tree, list) else "tuple", None, tuple(parts))
-    if isinstance(tree, dict):
-        named = cast("dict[Any, Any]", tree)
-        parts = [structure_of(x, place, f"{name}[{key!r}]") for key, x in named.items()]
-        return ("mapping", tuple(named), tuple(parts))
-    if isinstance(tree, HostPointer):
-        return ("pointer", None, (structure_of(tree.target, place, name),))
-    placed = place(tree)
-    if placed is not None:
-        return placed
-    # `@sad.struct` makes dataclasses, too.
-    if not dataclasses.is_dataclass(tree) or isinstance(tree, type):
-        raise error("SR0477", name=name, found=type(tree).__name__)
-    names = tuple([field.name for field in dataclasses.fields(tree)])
-    parts = [
-        structure_of(getattr(tree, field_name), place, f"{name}.{field_name}")
-        for field_name in names
-    ]
-    return ("object", (type(tree), names), tuple(parts))
+    leaves, structure = flatten(tree, _kind_of)
+    placed = list(map(place, leaves))
+    for leaf, path, own in zip(leaves, structure.spelled(), placed, strict=True):
+        if own is None:
+            raise error("SR0477", name=name + path, found=type(leaf).__name__)
+    return structure.with_leaves(cast("list[Structure]", placed))
 
 
 def structure_of_call(
@@ -88,32 +115,25 @@ def structure_of_call(
         DerivativeError: SR0477 for a leaf that has no place.
     """
     parts = structure_of(args, place, "args"), structure_of(keywords, place, "keywords")
-    return ("tuple", None, parts)
+    return Structure(Tuples, None, parts)
 
 
 def tree_of(
-    structure: Structure, tensors: Iterator[Any], whole: Iterator[int], real: Iterator[float]
+    structure: Plain, tensors: Iterator[Any], whole: Iterator[int], real: Iterator[float]
 ) -> Any:
     """The tree of a structure with these leaves."""
-    kind, detail, inner = structure
-    if kind == "tensor":
-        return next(tensors)
-    if kind == "int":
-        return next(whole)
-    if kind == "float":
-        return next(real)
-    if kind == "fixed":
-        return detail[1]
-    parts = [tree_of(nested, tensors, whole, real) for nested in inner]
-    if kind == "mapping":
-        return dict(zip(detail, parts, strict=True))
-    if kind == "pointer":
-        return HostPointer(parts[0])
-    if kind == "object":
-        return _object(detail[0], detail[1], parts)
-    if kind == "named":
-        return detail(*parts)
-    return parts if kind == "list" else tuple(parts)
+    remaining = {"tensor": tensors, "int": whole, "float": real}
+    leaves = [
+        next(remaining[detail]) if isinstance(detail, str) else detail[1]
+        for detail in _details(structure)
+    ]
+    return folded(structure, iter(leaves), built)
+
+
+def _details(structure: Plain) -> list[Any]:
+    """The detail of each leaf."""
+    kind, detail, parts = structure
+    return [detail] if kind is None else [x for part in parts for x in _details(part)]
 
 
 def derivative_tree(structure: Structure, leaves: Iterator[Any]) -> Any:
@@ -121,52 +141,48 @@ def derivative_tree(structure: Structure, leaves: Iterator[Any]) -> Any:
 
     Dicts replace dataclasses and structs.
     """
-    kind, detail, inner = structure
-    if kind == "tensor":
-        return next(leaves)
-    parts = [derivative_tree(nested, leaves) for nested in inner]
-    if all(part is None for part in parts):
-        return None
-    if kind == "object":
-        return dict(zip(detail[1], parts, strict=True))
-    return tree_of((kind, detail, (TENSOR,) * len(parts)), iter(parts), iter(()), iter(()))
 
+    def build(kind: type[Container], detail: Any, parts: list[Any]) -> Any:
+        if all(part is None for part in parts):
+            return None
+        return (Mappings if issubclass(kind, Mappings) else kind).built(detail, parts)
 
-def _object(cls: type, names: tuple[str, ...], parts: list[Any]) -> Any:
-    # Without calling the class, whose constructor may check or convert fields.
-    instance: Any = object.__new__(cast("Any", cls))
-    for name, part in zip(names, parts, strict=True):
-        object.__setattr__(instance, name, part)
-    return instance
+    own = (next(leaves) if detail == "tensor" else None for detail in _details(structure))
+    return folded(structure, own, build)
 
 
 def with_dicts(structure: Structure) -> Structure:
     """`structure` with a dict in place of each dataclass that is not a kernel struct."""
-    kind, detail, inner = structure
-    parts = tuple(with_dicts(nested) for nested in inner)
-    if kind == "object" and info_of(detail[0]) is None:
-        return ("mapping", detail[1], parts)
-    return (kind, detail, parts)
+
+    def build(kind: type[Container], detail: Any, parts: list[Any]) -> Structure:
+        is_plain = kind is Dataclasses and info_of(detail[0]) is None
+        if is_plain:
+            return Structure(Mappings, (None, detail[1]), tuple(parts))
+        return Structure(kind, detail, tuple(parts))
+
+    leaves: Iterable[Structure] = (Structure(None, d, ()) for d in _details(structure))
+    return folded(structure, iter(leaves), build)
+
+
+def plain(structure: Structure) -> Plain:
+    """A structure as tuples."""
+    return (structure.kind, structure.detail, tuple([plain(part) for part in structure.parts]))
+
+
+def structure_from(constant: Plain) -> Structure:
+    """The inverse of `plain`."""
+    kind, detail, parts = constant
+    return Structure(kind, detail, tuple([structure_from(part) for part in parts]))
 
 
 def tensor_count(structure: Structure) -> int:
     """The number of tensors in a structure."""
-    return 1 if structure[0] == "tensor" else sum(map(tensor_count, structure[2]))
-
-
-def keys_of(structure: Structure) -> Sequence[Any]:
-    """The keys of the parts in a tree: positions, names, or the target of a pointer."""
-    kind, detail, inner = structure
-    if kind == "mapping":
-        return detail
-    if kind == "object":
-        return detail[1]
-    return ("target",) if kind == "pointer" else range(len(inner))
+    return sum(detail == "tensor" for detail in _details(structure))
 
 
 def children(structure: Structure, tree: Any) -> list[Any]:
     """The part of `tree` for each part of its structure; `None` if it is missing."""
-    return [_child(tree, key) for key in keys_of(structure)]
+    return [_child(tree, key) for key in structure.keys]
 
 
 def _child(tree: Any, key: Any) -> Any:

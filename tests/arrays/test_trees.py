@@ -9,7 +9,7 @@ import pytest
 
 import shaderad as sad
 from shaderad import float2, float4
-from shaderad.arrays.trees import HostPointer
+from shaderad.arrays.pointers import HostPointer
 from shaderad.execute.call import bound_call, on_device
 
 pytestmark = pytest.mark.gpu
@@ -162,8 +162,11 @@ def test_tangents_are_pushed_through_pointers(device: sad.Device) -> None:
 
 def test_tangents_of_other_counts_are_refused(device: sad.Device) -> None:
     primals = (scene_of(numbers(3, 0)), WEIGHT)
-    with pytest.raises(sad.ShapeError) as caught:
+    with pytest.raises(sad.DerivativeError) as caught:
         sad.jvp(render, primals, (scene_of(numbers(3, 0), numbers(1, 1)), None), dim=THREADS)
+    assert caught.value.code == "SR0452"
+    with pytest.raises(sad.ShapeError) as caught:
+        sad.jvp(render, primals, (scene_of(numbers(4, 0)), None), dim=THREADS)
     assert caught.value.code == "SR0382"
 
 

@@ -78,14 +78,21 @@ def skin(i: sad.Index, bones: sad.In[Bone], out: sad.Out[float]):
     out[i] = total + bone.offset.y * float(bone.index)
 
 
-def test_structs_with_floats_and_pointers_get_both_gradients(device: sad.Device) -> None:
+def skinned(bones: Any, **call: Any) -> Any:
+    return skin(bones, **call)
+
+
+@pytest.mark.parametrize("function", [skin, skinned])
+def test_structs_with_floats_and_pointers_get_both_gradients(
+    device: sad.Device, function: Any
+) -> None:
     weights = [np.float16([1, 2, 3]), np.float16([4]), np.float16([5, 6])]
     bones = [
         Bone(sad.pointer(sad.array(w, dtype=half)), np.float32([0, k, 0]), 0.5 + k, 10 * k)
         for k, w in enumerate(weights)
     ]
     bar = np.float32([1.0, 10.0, 100.0])
-    out, pullback = sad.vjp(skin, bones, dim=3)
+    out, pullback = sad.vjp(function, bones, dim=3)
     expected = [w.sum() * (0.5 + k) + 10 * k * k for k, w in enumerate(weights)]
     np.testing.assert_allclose(out.numpy(), expected, rtol=RTOL)
     found = pullback(bar)[0]
@@ -100,18 +107,9 @@ def test_structs_with_floats_and_pointers_get_both_gradients(device: sad.Device)
         Bone(sad.pointer(np.ones(len(w), np.float16)), np.float32([7, 1, 7]), 2.0, 0)
         for w in weights
     ]
-    _, pushed = sad.jvp(skin, (bones,), (tangent,), dim=3)
+    _, pushed = sad.jvp(function, (bones,), (tangent,), dim=3)
     by_hand = [2.0 * w.sum() + len(w) * (0.5 + k) + 10 * k for k, w in enumerate(weights)]
     np.testing.assert_allclose(pushed.numpy(), by_hand, rtol=RTOL)
-
-
-def test_floats_beside_pointers_are_refused_where_no_trace_follows_them(
-    device: sad.Device,
-) -> None:
-    bones = [Bone(sad.pointer(sad.array([1.0], dtype=half)), np.zeros(3, np.float32), 1.0, 0)]
-    with pytest.raises(sad.DerivativeError) as caught:
-        sad.vjp(lambda given: skin(given, dim=1), sad.array(bones))
-    assert caught.value.code == "SR0470"
 
 
 @sad.struct

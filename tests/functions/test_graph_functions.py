@@ -236,8 +236,33 @@ def test_one_struct_is_annotated_as_an_array_without_axes(device: sad.Device) ->
 
     p, x = Pair(2.0, float2(0.0, 3.0)), np.float32([[1, 0, 4], [5, 0, 6]])
     assert total(p, x).item() == 2 * 6 + 3 * 10
-    p_bar = sad.grad(total)(p, x).numpy()
-    assert (p_bar["a"], *p_bar["v"]) == (6.0, 0.0, 10.0)
+    p_bar = sad.grad(total)(p, x)
+    assert (p_bar.a.item(), *p_bar.v.numpy()) == (6.0, 0.0, 10.0)
+    whole = sad.array(p, dtype=Pair)
+    on_device = sad.grad(total)(whole, x).numpy()
+    assert (on_device["a"], *on_device["v"]) == (6.0, 0.0, 10.0)
+
+
+def test_gradients_by_fields_of_one_struct_are_differentiated_again(device: sad.Device) -> None:
+    @sad.graph
+    def total(p: sad.Array[Pair, ()]) -> Any:
+        return p.a * p.a * p.a + p.a * p.v.y
+
+    def slope(a: Any, y: Any) -> Any:
+        p_bar = sad.grad(total)(Pair(a, float2(0.0, y)))
+        return p_bar.a + p_bar.v.y * p_bar.v.y
+
+    by_a, by_y = sad.grad(slope, argnums=(0, 1))(2.0, 3.0)
+    # a_bar = 3 a^2 + y and y_bar = a, so slope = 3 a^2 + y + a^2
+    assert (by_a.item(), by_y.item()) == (16.0, 1.0)
+
+
+def test_one_struct_of_wrong_shape_is_refused(device: sad.Device) -> None:
+    @sad.graph
+    def total(p: sad.Array[Pair, ()], x: sad.Array[float3, "n"]) -> Any:
+        return sad.sum(add_up(p, x, 2, dim=x.shape[0], shapes={"total": 2}))
+
+    x = np.float32([[1, 0, 4], [5, 0, 6]])
     with pytest.raises(sad.ShapeError, match="SR0345"):
         total(sad.array({"a": [1.0], "v": [[1.0, 2.0]]}, dtype=Pair), x)
 
