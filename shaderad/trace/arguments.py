@@ -10,6 +10,7 @@ from shaderad.arrays import trees
 from shaderad.arrays.arguments import bind_array, sampler_array, seen_as
 from shaderad.arrays.arrays import Array, array, is_host_array, uploaded, vector_of
 from shaderad.arrays.numbers import PLAIN_NUMBERS, HostNumber, host_number
+from shaderad.arrays.textures import Texture
 from shaderad.arrays.trees import Structure, rebuilt, struct_class, struct_fields
 from shaderad.device.devices import Device
 from shaderad.device.lines import user_span
@@ -173,7 +174,7 @@ def typed_arguments(function: Launchable, args: Sequence[Any], device: Device) -
 
 
 def _typed(argument: Any, t: types.Type, name: str, device: Device) -> Any:
-    if isinstance(argument, Array):
+    if isinstance(argument, Array | Texture | SamplerSettings):
         return argument
     if isinstance(t, types.BufferType) and not is_pooled(t):
         return bind_array(argument, t, name, device)

@@ -103,6 +103,21 @@ def test_second_derivatives_agree_with_differences(
         np.testing.assert_allclose(x.numpy(), expected, atol=2e-3 * np.abs(expected).max())
 
 
+@sad.kernel
+def brightness(i: sad.Index, m: Material, at: sad.In[float2], total: sad.Add[float]):
+    c = m.albedo.sample(m.filter, at[i])
+    total[0] += m.gain * c.x * c.y
+
+
+def test_transforms_of_gradients_of_kernels_take_textures(device: sad.Device) -> None:
+    args, call = (Material(sad.texture(PICTURE), SMOOTH, 0.7), AT), {"shapes": {"total": 1}}
+    dots = Material(PICTURE_DOT, None, 0.5), AT_DOT
+    by_material, by_at = sad.jvp(sad.grad(brightness, (0, 1)), args, dots, **call)[1]
+    expected = sad.hvp(brightness, args, dots, **call)
+    np.testing.assert_allclose(by_material.albedo.numpy(), expected[0].albedo.numpy(), atol=1e-5)
+    np.testing.assert_allclose(by_at.numpy(), expected[1].numpy(), rtol=1e-4, atol=1e-4)
+
+
 def test_given_levels_have_a_gradient_each(device: sad.Device) -> None:
     levels = [PICTURE[:4, :4], PICTURE[4:6, 4:6]]
     t = sad.texture(levels)
