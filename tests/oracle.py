@@ -15,14 +15,23 @@ import numpy as np
 
 from shaderad.arrays.arguments import at_path
 from shaderad.arrays.arrays import Array
+from shaderad.arrays.textures import Texture
+from shaderad.arrays.trees import HostPointer
 from shaderad.decorators import KernelFunction
 from shaderad.execute.call import bound_call
 from shaderad.interpret import RunReport, interpret
 from shaderad.interpret.run import KernelRun
 from shaderad.ir import nodes
-from shaderad.ir.types import Access, Type, is_differentiable
+from shaderad.ir.types import (
+    Access,
+    TextureType,
+    Type,
+    Vector,
+    is_differentiable,
+)
 from shaderad.rules.transforms import push_kernel
 from shaderad.runtime import buffers
+from shaderad.runtime.textures import SamplerSettings
 from tests.pooled import pools_of
 
 
@@ -38,7 +47,7 @@ class Oracle:
             p.name: call.given[p.name] for p in function.signature.parameters if p.is_const
         }
         self.kernel = function.specialise(constants)
-        self._positional = call.positional
+        self._positional, self._arguments = call.positional, call.given
         reads = [b for b in self.kernel.buffers if b.access is Access.IN]
         self._sources: list[nodes.Buffer | nodes.Uniform] = [*reads, *self.kernel.uniforms]
         self._results = [b for b in self.kernel.buffers if b.access is not Access.IN]
@@ -124,7 +133,11 @@ class Oracle:
         by_parameter = dict(zip(self._positional, tangents, strict=True))
         for source in self._sources:
             if by_parameter.get(source.path[0]) is not None and is_differentiable(source.type):
-                given[source.name] = _plain(at_path(by_parameter, source.path))
+                tangent = _plain(at_path(by_parameter, _path(source)))
+                is_texture = isinstance(source.type, TextureType)
+                given[source.name] = (
+                    _texels(tangent, source.type.element) if is_texture else tangent
+                )
         return given
 
     def _cotangents(self, cotangents: Any) -> dict[str, Any]:
@@ -140,14 +153,22 @@ class Oracle:
         for source in self._sources:
             if source.path[0] != parameter or source.name not in found:
                 continue
-            if len(source.path) == 1:
-                return found[source.name]
+            path = _path(source)
+            if len(path) == 1:
+                return self._in_shape(source, found[source.name])
             gradient = {} if gradient is None else gradient
             inner = gradient
-            for field in source.path[1:-1]:
+            for field in path[1:-1]:
                 inner = inner.setdefault(field, {})
-            inner[source.path[-1]] = found[source.name]
+            inner[path[-1]] = found[source.name]
         return gradient
+
+    def _in_shape(self, source: nodes.Buffer | nodes.Uniform, gradient: Any) -> Any:
+        """The gradient by a texture with one level has its shape."""
+        if not isinstance(source.type, TextureType):
+            return gradient
+        texture = at_path(self._arguments, source.path)
+        return gradient.reshape((*texture.shape, *gradient.shape[1:]))
 
 
 def oracle(
@@ -177,10 +198,25 @@ def _element(source: nodes.Buffer | nodes.Uniform) -> Type:
 
 def _stored(given: Mapping[str, Any], path: tuple[str, ...], t: Type) -> Any:
     """An argument after the rounding that a device's storage does."""
-    storage, _ = buffers.to_storage(_plain(at_path(given, path)), t, ".".join(path))
+    value = at_path(given, path)
+    if isinstance(value, Texture):
+        return _texels(value.numpy(), t)
+    if isinstance(value, SamplerSettings):
+        return np.uint32(0)  # Filters are computed from the settings, a uniform.
+    storage, _ = buffers.to_storage(_plain(value), t, ".".join(path))
     return buffers.to_host(storage, t)
 
 
+def _path(source: nodes.Buffer | nodes.Uniform) -> tuple[str, ...]:
+    """Where derivatives have it: a pointer's is that of the array behind it."""
+    return tuple(part for part in source.path if part != "[]")
+
+
+def _texels(image: Any, texel: Type) -> Any:
+    """Texels in a row, as the IR has textures."""
+    return np.reshape(image, (-1, texel.count) if isinstance(texel, Vector) else -1)
+
+
 def _plain(value: Any) -> Any:
-    """NumPy for arrays of a device."""
-    return value.numpy() if isinstance(value, Array) else value
+    """NumPy for arrays of a device and behind pointers."""
+    return value.numpy() if isinstance(value, Array | HostPointer) else value

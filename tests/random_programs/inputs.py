@@ -11,9 +11,25 @@ from typing import Any
 
 import numpy as np
 
-from shaderad.ir.types import BOOL, FLOAT, INT, BufferType, LocalArray, Matrix, Struct, Type, Vector
+import shaderad as sad
+from shaderad.arrays.trees import HostPointer
+from shaderad.ir.types import (
+    BOOL,
+    FLOAT,
+    INT,
+    BufferType,
+    LocalArray,
+    Matrix,
+    Pointer,
+    SamplerType,
+    Struct,
+    TextureType,
+    Type,
+    Vector,
+)
 
 _GRID_STEP = 0.25
+WRAPS = ("clamp", "repeat", "mirror")
 
 
 @dataclass(frozen=True)
@@ -30,6 +46,8 @@ class Argument:
 
 def values_of(arguments: tuple[Argument, ...], seed: int, nudge: float = 0.0) -> tuple[Any, ...]:
     """What the kernel is called with: NumPy arrays, numbers, dicts of them for structs.
+
+    Textures lie on the current device, and so do the arrays behind pointers.
 
     Args:
         arguments: What to make.
@@ -61,17 +79,23 @@ class _Numbers:
 def _value(random: _Numbers, argument: Argument) -> Any:
     if argument.constant is not None:
         return argument.constant
-    t = argument.type.element if isinstance(argument.type, BufferType) else argument.type
+    t = argument.type
+    if isinstance(t, SamplerType):
+        return sad.sampler("linear", WRAPS[random.integers(0, len(WRAPS), ())])
     return _filled(random, t, argument.extents)
 
 
 def _filled(random: _Numbers, t: Type, extents: tuple[int, ...]) -> Any:
     if isinstance(t, Struct):
         # Extents belong to an array of structs, or to the arrays in a struct.
-        inner = () if t.holds_buffers else extents
+        inner = () if any(_is_array(f) for _, f in t.fields) else extents
         return {n: _filled(random, f, extents if _is_array(f) else inner) for n, f in t.fields}
+    if isinstance(t, TextureType):
+        return sad.texture(_filled(random, t.element, extents))
     if isinstance(t, BufferType):
         return _filled(random, t.element, extents)
+    if isinstance(t, Pointer):
+        return sad.pointer(sad.array(_filled(random, t.element, extents), dtype=t.element))
     if isinstance(t, LocalArray):
         return _filled(random, t.element, (*extents, t.count))
     if isinstance(t, Vector):
@@ -90,7 +114,7 @@ def _filled(random: _Numbers, t: Type, extents: tuple[int, ...]) -> Any:
 
 
 def _is_array(t: Type) -> bool:
-    return isinstance(t, BufferType)
+    return isinstance(t, BufferType | Pointer)
 
 
 def directions(value: Any, random: np.random.Generator) -> Any:
@@ -98,6 +122,10 @@ def directions(value: Any, random: np.random.Generator) -> Any:
     if isinstance(value, dict):
         found = {name: directions(field, random) for name, field in value.items()}
         return found if any(f is not None for f in found.values()) else None
+    if isinstance(value, HostPointer):
+        return sad.pointer(sad.array(directions(value.numpy(), random), dtype=value.target.element))
+    if isinstance(value, sad.Texture):
+        return directions(value.numpy(), random)
     if isinstance(value, float):
         return float(np.float32(random.uniform(0.5, 1.5)))
     if isinstance(value, np.ndarray) and value.dtype.kind == "f":

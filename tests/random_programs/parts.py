@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from shaderad.ir.types import FLOAT, INT, Access, LocalArray, Matrix, Struct, Type, Vector
+from shaderad.ir.types import (
+    FLOAT,
+    INT,
+    Access,
+    LocalArray,
+    Matrix,
+    Struct,
+    TextureType,
+    Type,
+    Vector,
+)
 from tests.random_programs.choices import Choices
 from tests.random_programs.scope import ArrayName, Scope, Value
 from tests.random_programs.spelling import COMPONENTS, contains, zero
@@ -103,8 +113,10 @@ class Parts(ABC):
         return f"({self.value(INT, 1)})"
 
     def load(self, array: ArrayName) -> str:
-        """``array[...]``, at the thread's own index more often than not."""
+        """``array[...]``, at the thread's own index more often than not; a read of a texture."""
         scope = self._scope
+        if isinstance(array.type, TextureType):
+            return self._texel(array)
         if array.extents == scope.dim and len(scope.indices) == len(array.extents):
             if self._choices.chance(70):
                 return f"{array.name}[{', '.join(scope.indices)}]"
@@ -112,6 +124,14 @@ class Parts(ABC):
             return f"{array.name}[({self.value(INT, 1)}) % len({array.name})]"
         indices = [self.index(n) for n in array.extents]
         return f"{array.name}[{', '.join(indices)}]"
+
+    def _texel(self, texture: ArrayName) -> str:
+        if self._choices.chance(50):
+            row, column = (self.index(n) for n in texture.extents)
+            return f"{texture.name}.load(int2({column}, {row}))"
+        # Large coordinates and NaN are the texture unit's own.
+        u, v = (f"sad.sin({self.value(FLOAT, 1)})" for _ in range(2))
+        return f"{texture.name}.sample(filter, float2({u}, {v}))"
 
     def place(self, value: Value) -> tuple[str, Type]:
         """A part of `value` that can be assigned, and its type."""

@@ -9,13 +9,24 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from shaderad.ir.types import BOOL, FLOAT, INT, Access, BufferType, Struct, Type
+from shaderad.ir.types import (
+    BOOL,
+    FLOAT,
+    INT,
+    SAMPLER,
+    Access,
+    BufferType,
+    Pointer,
+    Struct,
+    TextureType,
+    Type,
+)
 from tests.random_programs.choices import Choices, Draw
 from tests.random_programs.expressions import annotated
 from tests.random_programs.functions import TABLE_EXTENTS, Definitions
 from tests.random_programs.inputs import Argument, values_of
 from tests.random_programs.scope import ArrayName, Names, Scope, Value
-from tests.random_programs.spelling import FLOAT2, FLOAT2X2, FLOAT3, FLOAT3X3, INT2
+from tests.random_programs.spelling import FLOAT2, FLOAT2X2, FLOAT3, FLOAT3X3, FLOAT4, INT2
 from tests.random_programs.statements import INDENT, Statements, own_values
 
 _HEAD = '''"""A random program."""
@@ -29,6 +40,7 @@ from shaderad import float2, float2x2, float2x3, float3, float3x2, float3x3, flo
 from shaderad import float2x4, float3x4, float4x3, float4x4, int2, int3
 '''
 KERNEL = "kernel"
+POINTED_COUNT = 4
 
 
 @dataclass(frozen=True)
@@ -131,6 +143,10 @@ class _Kernel:
             self._array(choices.of(elements), extents)
         for _ in range(choices.below(4)):
             self._uniform(choices.of([FLOAT, INT, FLOAT3, BOOL, FLOAT2X2, INT2, *structs]))
+        if choices.chance(25):
+            self._pointer()
+        if choices.chance(25):
+            self._texture()
         if choices.chance(20):
             name = self._names.fresh("c")
             self._parameters.append(f"{name}: sad.Const[int]")
@@ -143,11 +159,34 @@ class _Kernel:
         if self._choices.chance(15) and isinstance(element, type(FLOAT3)):
             name = self._held(name, t, extents)
         else:
-            self._parameters.append(annotated(((name, t),)))
-            self._arguments.append(Argument(name, t, extents))
+            self._add(name, t, extents)
         self._arrays.append(ArrayName(name, t, extents))
 
-    def _held(self, name: str, t: BufferType, extents: tuple[int, ...]) -> str:
+    def _pointer(self) -> None:
+        """An array behind a pointer. Its length keeps it out of functions, which take arrays."""
+        element, extents = self._choices.of([FLOAT, FLOAT3]), (POINTED_COUNT,)
+        name, t = self._names.fresh("p"), Pointer(element)
+        if self._choices.chance(50):
+            read = self._held(name, t, extents)
+        else:
+            read = name
+            self._add(name, t, extents)
+        self._arrays.append(ArrayName(read, BufferType(Access.IN, element), extents))
+
+    def _texture(self) -> None:
+        for _ in range(1 + self._choices.below(2)):
+            t = TextureType(Access.IN, self._choices.of([FLOAT, FLOAT4, FLOAT2]))
+            name, extents = self._names.fresh("t"), self._choices.of([(2, 3), (1, 1), (4, 4)])
+            self._add(name, t, extents)
+            self._arrays.append(ArrayName(name, t, extents))
+        self._add("filter", SAMPLER, ())
+
+    def _add(self, name: str, t: Type, extents: tuple[int, ...]) -> None:
+        """A parameter, and what it is called with."""
+        self._parameters.append(annotated(((name, t),)))
+        self._arguments.append(Argument(name, t, extents))
+
+    def _held(self, name: str, t: Type, extents: tuple[int, ...]) -> str:
         """The array as a field of a struct parameter; how the kernel names it."""
         struct = Struct(self._names.fresh("H"), (("items", t), ("scale", FLOAT)))
         lines = ["", "", "@sad.struct", f"class {struct.name}:"]
@@ -160,8 +199,7 @@ class _Kernel:
 
     def _uniform(self, t: Type) -> None:
         name = self._names.fresh("u")
-        self._parameters.append(annotated(((name, t),)))
-        self._arguments.append(Argument(name, t))
+        self._add(name, t, ())
         self._values.append(Value(name, t, is_bound=True))
 
     def _outputs(self) -> list[ArrayName]:

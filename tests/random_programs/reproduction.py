@@ -6,6 +6,9 @@ from typing import Any
 
 import numpy as np
 
+import shaderad as sad
+from shaderad.arrays.trees import HostPointer
+from shaderad.runtime.textures import SamplerSettings
 from tests.random_programs.programs import KERNEL, Program
 
 
@@ -33,6 +36,12 @@ if __name__ == "__main__":
 def _spelled(value: Any) -> str:
     if isinstance(value, dict):
         return "{" + ", ".join(f"{k!r}: {_spelled(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, HostPointer):
+        return f"sad.pointer(sad.array({_spelled(value.numpy())}))"
+    if isinstance(value, sad.Texture):
+        return f"sad.texture({_spelled(value.numpy())})"
+    if isinstance(value, SamplerSettings):
+        return f"sad.sampler({value.filter!r}, {value.wrap!r})"
     if isinstance(value, np.ndarray):
         return f"np.array({value.tolist()!r}, np.{value.dtype.name})"
     return repr(value)

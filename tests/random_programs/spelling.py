@@ -10,8 +10,11 @@ from shaderad.ir.types import (
     BufferType,
     LocalArray,
     Matrix,
+    Pointer,
+    SamplerType,
     Scalar,
     Struct,
+    TextureType,
     Tuple,
     Type,
     Vector,
@@ -29,6 +32,10 @@ def spell(t: Type) -> str:
         return f"sad.LocalArray[{spell(t.element)}, {t.count}]"
     if isinstance(t, Tuple):
         return f"tuple[{', '.join(map(spell, t.elements))}]"
+    if isinstance(t, TextureType | SamplerType):
+        return f"sad.{t}"
+    if isinstance(t, Pointer):
+        return f"sad.Pointer[{spell(t.element)}]"
     if isinstance(t, BufferType):
         rank = "" if t.rank == 1 else f", {t.rank}"
         return f"sad.{t.access.value}[{spell(t.element)}{rank}]"
