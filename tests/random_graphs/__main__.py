@@ -1,6 +1,7 @@
 """The long run: ``python -m tests.random_graphs --count 500 --seed 1 --runtime wgpu --log F``.
 
-The log is one JSON line a graph; a run continues where its log ends.
+The log has one JSON line per graph; a run continues where its log ends. Graphs of nodes take turns
+with functions that call kernels; ``--kinds`` chooses.
 """
 
 from __future__ import annotations
@@ -14,9 +15,14 @@ from pathlib import Path
 
 import shaderad as sad
 from tests.random_graphs.comparison import fault
+from tests.random_graphs.function_comparison import function_fault
 from tests.random_graphs.generation import case
 
 SEEDS_PER_RUN = 1_000_000
+FAULTS = {
+    "nodes": lambda seed, device: fault(case(seed), device),
+    "functions": function_fault,
+}
 
 
 def main() -> int:
@@ -25,6 +31,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--runtime", choices=("wgpu", "slangpy"), default="wgpu")
     parser.add_argument("--log", type=Path, default=Path("random_graphs.jsonl"))
+    parser.add_argument("--kinds", nargs="+", choices=tuple(FAULTS), default=tuple(FAULTS))
     given = parser.parse_args()
     done = given.log.read_text().splitlines() if given.log.exists() else []
     faults = [found for line in done if (found := json.loads(line)["fault"])]
@@ -33,7 +40,8 @@ def main() -> int:
         device = sad.open_device(given.runtime)
         for number in range(len(done), given.count):
             start = time.perf_counter()
-            found = fault(case(given.seed * SEEDS_PER_RUN + number), device)
+            kind = given.kinds[number % len(given.kinds)]
+            found = FAULTS[kind](given.seed * SEEDS_PER_RUN + number, device)
             entry = {"number": number, "seconds": time.perf_counter() - start, "fault": found}
             log.write(json.dumps(entry) + "\n")
             log.flush()
