@@ -7,7 +7,7 @@ the function captures.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from types import SimpleNamespace
 from typing import Any
@@ -102,10 +102,15 @@ def function_fault(seed: int, device: sad.Device) -> str:
             found = _round(subject, {name: modes[name] for name in chosen}, data, rng, device)
             if found:
                 return f"seed {seed}, call {k + 1}, captured {sorted(captured)}: {found}"
-            data = {
-                n: new if rng.random() < 0.5 else data[n] for n, new in layout.data(rng).items()
-            }
+            subject, data = _changed(subject, data, rng)
     return ""
+
+
+def _changed(s: Subject, data: Data, rng: np.random.Generator) -> tuple[Subject, Data]:
+    """Other numbers for half of the inputs, and sometimes a longer or shorter `x`."""
+    s = replace(s, layout=s.layout.with_other_length(rng))
+    new = s.layout.data(rng)
+    return s, {n: x if n == "x" or rng.random() < 0.5 else data[n] for n, x in new.items()}
 
 
 Mode = Callable[[tuple[Any, ...], tuple[Any, ...]], Data]

@@ -20,8 +20,16 @@ Rng = np.random.Generator
 DEEPEST = 2
 """Transforms around one kernel call."""
 GAINS = (0.5, -0.75, 1.25)
-PARTS_OF_GAIN = {"gain": "gain", "picture": "texels", "mask": "bytes", "table": "table"}
-"""Inputs that are one array or number, by their names in PyTorch."""
+DIFFERENTIATED = {
+    "gain": ("gain", lambda g: g, lambda g: g),
+    "table": ("table", lambda g: g, lambda g: g),
+    "picture": ("texels", lambda g: g.y - 0.5 * g.w, lambda g: g[..., 1] - 0.5 * g[..., 3]),
+    "mask": ("bytes", lambda g: g.x, lambda g: g[..., 0]),
+    "particles": ("rate", lambda g: g.spin.rate, lambda g: g),
+    "lens": ("lens_gain", lambda g: g.gain, lambda g: g),
+    "cloud": ("rates", lambda g: g.spins.rates, lambda g: g),
+}
+"""Inputs by which a function is differentiated, the number in PyTorch, and what is summed."""
 
 
 @dataclass(frozen=True)
@@ -205,24 +213,19 @@ def pulled(_: Rng, f: Twin) -> Twin:
 
 
 def pulled_by_input(rng: Rng, f: Twin) -> Twin:
-    """The sum of a gradient by a number, a texture, or the array behind a pointer."""
-    name = pick(rng, tuple(PARTS_OF_GAIN))
-    part = PARTS_OF_GAIN[name]
+    """The sum of a gradient by a number, an array, a texture or a struct, or of a part of it."""
+    name = pick(rng, tuple(DIFFERENTIATED))
+    part, part_on_device, part_in_torch = DIFFERENTIATED[name]
 
     def device(w: Inputs, a: Any, b: Any) -> Any:
         def total(x: Any) -> Any:
             return sad.sum(f.device(replace(w, **{name: x}), a, b))
 
-        gradient = sad.grad(total)(getattr(w, name))
-        if name in ("picture", "mask"):
-            gradient = gradient.y - 0.5 * gradient.w
-        return a + 0.1 * sad.sum(gradient)
+        return a + 0.1 * sad.sum(part_on_device(sad.grad(total)(getattr(w, name))))
 
     def in_torch(w: Tensors, a: Any, b: Any) -> Any:
         gradient = torch.func.grad(lambda x: f.torch({**w, part: x}, a, b).sum())(w[part])
-        if name in ("picture", "mask"):
-            gradient = gradient[..., 1] - 0.5 * gradient[..., 3]
-        return a + 0.1 * gradient.sum()
+        return a + 0.1 * part_in_torch(gradient).sum()
 
     return Twin(device, in_torch)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -36,7 +36,7 @@ LENGTHS = (0, 1, 2, 3, 5, 8, 65)
 
 @dataclass(frozen=True)
 class Layout:
-    """What does not change between calls."""
+    """The forms of the inputs; between calls, only the length of `x` changes."""
 
     shapes: dict[str, tuple[int, ...]]
     has_mips: bool
@@ -56,6 +56,11 @@ class Layout:
         if name == "bytes":
             return rng.integers(0, 256, shape).astype(np.uint8)
         return rng.uniform(-1, 1, shape).astype(self.texel if name == "texels" else np.float32)
+
+    def with_other_length(self, rng: np.random.Generator) -> Layout:
+        """This layout, or in one of three cases one with another length of `x`."""
+        length = LENGTHS[rng.integers(len(LENGTHS))] if rng.random() < 1 / 3 else None
+        return self if length is None else replace(self, shapes=self.shapes | {"x": (length,)})
 
     def directions(self, rng: np.random.Generator) -> Data:
         """A tangent of each number, in float32."""

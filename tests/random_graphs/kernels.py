@@ -179,18 +179,39 @@ def pair_up(i: sad.Index, a: sad.In[float], b: sad.In[float], pair: sad.Out[Part
     pair[i] = Particle(float2(a[i], b[i]), Spin(a[i] * b[i], i % 3 - 1), 0.5 * a[i])
 
 
+@sad.kernel
+def cross(
+    i: sad.Index,
+    j: sad.Index,
+    a: sad.In[float],
+    b: sad.In[float],
+    gain: float,
+    y: sad.Out[float, 2],
+    total: sad.Add[float],
+):
+    y[i, j] = sad.sin(a[i] * gain + b[j])
+    total[j] += a[i] * b[j]
+
+
 def twins(options: dict[str, Any]) -> dict[str, Twin]:
     """All of them; `options` chooses the sampler and constants."""
     wrap, level = options["wrap"], options["level"]
-    smooth = sad.sampler("linear", wrap)
+    smooth, blocky = sad.sampler("linear", wrap), sad.sampler("nearest", wrap)
     n = torch.arange
 
     def looked(w: Inputs, a: Any, b: Any) -> Any:
         return look(w.picture, smooth, level, a, b)
 
     def looked_in_torch(w: Tensors, a: Any, b: Any) -> Any:
-        c = sampled(w, 0.5 + 0.4 * a, 0.5 + 0.4 * b, level, wrap)
-        return c @ torch.tensor(WEIGHTS, dtype=torch.float64)
+        return weighted(sampled(w, 0.5 + 0.4 * a, 0.5 + 0.4 * b, level, wrap))
+
+    def crossed(w: Inputs, a: Any, b: Any) -> Any:
+        y, total = cross(a, b, w.gain, shapes={"total": a.shape[0]})
+        return 0.1 * sad.sum(y, axis=1) + total * b
+
+    def crossed_in_torch(w: Tensors, a: Any, b: Any) -> Any:
+        y = torch.sin(a[:, None] * w["gain"] + b[None])
+        return 0.1 * y.sum(1) + a.sum() * b * b
 
     def joined(w: Inputs, a: Any, b: Any) -> Any:
         meshes = [Mesh(2, sad.pointer(a)), Mesh(-1, sad.pointer(w.table))]
@@ -229,6 +250,11 @@ def twins(options: dict[str, Any]) -> dict[str, Twin]:
             lambda w, a, b: fetch(w.mask, w.turn, a) * b,
             lambda w, a, b: loaded(w["bytes"], w["turn"], a) * b,
         ),
+        "blocks": Twin(
+            lambda w, a, b: look(w.mask, blocky, 0.0, sad.sin(a), sad.sin(a)) + b,
+            lambda w, a, b: weighted(nearest(w["bytes"], 0.5 + 0.4 * torch.sin(a))) + b,
+        ),
+        "cross": Twin(crossed, crossed_in_torch),
         "follow": Twin(
             lambda w, a, b: follow(w.scene, a, b),
             lambda w, a, b: followed(
@@ -252,6 +278,10 @@ def twins(options: dict[str, Any]) -> dict[str, Twin]:
 
 
 # -- the same in PyTorch ------------------------------------------------------------------------
+
+
+def weighted(colours: Any) -> Any:
+    return colours @ torch.tensor(WEIGHTS, dtype=torch.float64)
 
 
 def followed(meshes: Any, gain: Any, a: Any, b: Any) -> Any:
@@ -323,6 +353,13 @@ def bilinear(texels: Any, u: Any, v: Any, wrap: str) -> Any:
     return (1 - t) * ((1 - s) * texel(0, 0) + s * texel(0, 1)) + t * (
         (1 - s) * texel(1, 0) + s * texel(1, 1)
     )
+
+
+def nearest(texels: Any, uv: Any) -> Any:
+    """The texels at u = v, which lie within the picture."""
+    height, width, _ = texels.shape
+    at = uv.detach()
+    return texels[torch.floor(at * height).long(), torch.floor(at * width).long()]
 
 
 def wrapped(k: Any, extent: int, wrap: str) -> Any:
