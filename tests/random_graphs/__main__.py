@@ -11,12 +11,14 @@ import json
 import os
 import tempfile
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import shaderad as sad
 from tests.random_graphs.comparison import fault
 from tests.random_graphs.function_comparison import function_fault
 from tests.random_graphs.generation import case
+from tests.random_graphs.interpreted import interpreted
 
 SEEDS_PER_RUN = 1_000_000
 FAULTS = {
@@ -31,6 +33,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--runtime", choices=("wgpu", "slangpy"), default="wgpu")
     parser.add_argument("--log", type=Path, default=Path("random_graphs.jsonl"))
+    parser.add_argument(
+        "--interpreted", action="store_true", help="functions in NumPy, which is much faster"
+    )
     parser.add_argument("--kinds", nargs="+", choices=tuple(FAULTS), default=tuple(FAULTS))
     given = parser.parse_args()
     done = given.log.read_text().splitlines() if given.log.exists() else []
@@ -41,7 +46,9 @@ def main() -> int:
         for number in range(len(done), given.count):
             start = time.perf_counter()
             kind = given.kinds[number % len(given.kinds)]
-            found = FAULTS[kind](given.seed * SEEDS_PER_RUN + number, device)
+            seed = given.seed * SEEDS_PER_RUN + number
+            with interpreted(device) if given.interpreted else nullcontext():
+                found = FAULTS[kind](seed, device)
             entry = {"number": number, "seconds": time.perf_counter() - start, "fault": found}
             log.write(json.dumps(entry) + "\n")
             log.flush()
