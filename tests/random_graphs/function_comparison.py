@@ -255,4 +255,4 @@ class _Expected:
         if is_second:
             moved = torch.func.jvp(gradient, (parts,), (self._dots,))[1]
             results |= {f"moved {name}": x for name, x in moved.items()}
-        return {name: np.asarray(x.detach()) for name, x in results.items()}
+        return {name: x.numpy(force=True) for name, x in results.items()}
