@@ -37,6 +37,7 @@ if TYPE_CHECKING:  # The names that `_LATER` imports.
     from shaderad.functions.public import *
     from shaderad.language.checked import *  # Annotations as types.
     from shaderad.runtime.devices import *
+    from shaderad.slang_kernels import *
     from shaderad.textures.making import *
 else:
     from shaderad.language.annotations import *
@@ -65,6 +66,7 @@ _LATER = {
     ),
     "shaderad.execute.graphs": ("graph",),
     "shaderad.check.gradient": ("gradcheck",),
+    "shaderad.slang_kernels": ("slang_kernel",),
     "shaderad.bundle": ("build",),
     "shaderad.bundle.read.loading": ("load",),
 }

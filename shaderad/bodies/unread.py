@@ -20,7 +20,7 @@ from shaderad.ir.walk import Block, all_expressions, called, has_effect, stateme
 def without_unread(kernel: Kernel, unread: frozenset[str]) -> Kernel:
     """`kernel` without the arrays `unread`, but for those that it needs."""
     dropped = unread - {*_needed(kernel)}
-    if not dropped or kernel.is_built:
+    if not dropped or not kernel.has_body:
         return kernel
     buffers = tuple(b for b in kernel.buffers if b.name not in dropped)
     return replace(kernel, buffers=buffers, body=_without(kernel.body, dropped))

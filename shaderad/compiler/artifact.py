@@ -101,6 +101,8 @@ class Program:
     """The folder of the library that `slang` imports; `None` for the installed one."""
     space: int = 0
     """The descriptor set, bind group or register space of all bindings."""
+    has_user_text: bool = False
+    """True if a user wrote a part of `slang`, so that errors of the compiler are the user's."""
     is_module: bool = False
     """True if `slang` has no entry point, but is imported by other programs."""
     code: Code | None = field(default=None, compare=False)
@@ -144,5 +146,7 @@ def library_folder() -> Path:
     return inside if inside.is_dir() else package.parent / "shaders"
 
 
-LIBRARY_MODULES = ("shaderad", "safe_math", "double_math")
-"""The modules of the library, each of which imports the ones before it."""
+VIEWS = "views"
+"""The module that only programs with the user's own Slang import."""
+LIBRARY_MODULES = ("shaderad", "safe_math", "double_math", VIEWS)
+"""The modules of the library; those of mathematics import the ones before them."""

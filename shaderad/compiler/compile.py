@@ -177,17 +177,36 @@ def _refusal(
         first = SlangDiagnostic(
             "error", "", log.strip() or "no code, and no reason given", "", 0, ""
         )
-    # The location of an internal error is in a separate note.
-    placed = first if first.line else next((d for d in diagnostics if d.line), first)
+    if program.has_user_text:
+        code, span, placed = "SR0510", *_user_place(diagnostics, first, program)
+    else:
+        # The location of an internal error is in a separate note.
+        placed = first if first.line else next((d for d in diagnostics if d.line), first)
+        code, span = "SR0501", _span_of(placed, program)
     return error(
-        "SR0501",
-        _span_of(placed, program),
+        code,
+        span,
         entry=program.name,
         target=target,
         message=first.message,
         number=first.code or "no code",
         excerpt=placed.excerpt or "(no place given)",
     )
+
+
+def _user_place(
+    diagnostics: Sequence[SlangDiagnostic], first: SlangDiagnostic, program: Program
+) -> tuple[Span | None, SlangDiagnostic]:
+    """The user's line behind an error, and the diagnostic that names it.
+
+    An error in the library is followed by notes of the calls that led there. Without any place it
+    is shown at the function that the entry point calls.
+    """
+    for d in (first, *diagnostics):
+        span = _span_of(d, program)
+        if span is not None:
+            return span, d
+    return next((span for span in program.spans if span is not None), None), first
 
 
 def _keep_text(program: Program, cache: Cache) -> Path:

@@ -76,6 +76,12 @@ MESSAGES: dict[str, Message] = {
         note="code in the cache is executed",
         help="name a folder that does not exist yet, or one that nobody else can write to",
     ),
+    "SR0510": _compile(
+        "the Slang of `{entry}` does not compile for {target}: {message}",
+        note="{number}:\n{excerpt}",
+        help="change the source; a failed assertion in `Places` means that an array is accessed "
+        "with more or fewer indices than it has axes",
+    ),
     "SR0701": _language(
         "there is no file `{path}`",
         help="give a Python file, or `FILE.py:NAME` for one of its kernels",

@@ -191,7 +191,8 @@ class _StepBinder:
                 lowered = self._programs.lowered[program]
                 threads = self._arrays.thread_count(lowered, step.dim)
                 # Without threads nothing runs, whatever the number of groups.
-                self._add_program(program, threads, thread_groups(lowered, threads), threads)
+                groups = thread_groups(lowered, threads, step.dim)
+                self._add_program(program, threads, groups, threads)
         else:
             self._add_passes(step.passes)
         for key, value in step.values.items():

@@ -603,12 +603,54 @@ class Kernel:
         return self.built_axes is not None
 
     @property
+    def has_body(self) -> bool:
+        """False if its code is no IR: it can be run, but not transformed."""
+        return not self.is_built
+
+    @property
     def reported_name(self) -> str:
         """Name in run-time errors; empty if array functions synthesised the kernel."""
         return "" if self.span == NO_SPAN else self.name
 
     def buffer(self, name: str) -> Buffer:
         return next(b for b in self.buffers if b.name == name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlangParameter:
+    """A parameter of an entry point in a user's Slang."""
+
+    name: str
+    type: str
+    """As written, without spaces and modifiers."""
+    semantic: str
+    """The system value that it takes, such as ``SV_GroupIndex``, or empty."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlangEntry:
+    """A function in a user's Slang that every thread of a launch calls."""
+
+    name: str
+    parameters: tuple[SlangParameter, ...]
+    span: Span
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SlangKernel(Kernel):
+    """A kernel in Slang of the user's own, as are its derivatives; it has no body in the IR."""
+
+    lines: tuple[tuple[str, Span], ...]
+    """The user's text with the place of each line."""
+    group: tuple[int, ...]
+    """Threads of a workgroup along each Index."""
+    primal: SlangEntry
+    backward: SlangEntry | None
+    forward: SlangEntry | None
+
+    @property
+    def has_body(self) -> bool:
+        return False
 
 
 EXPRESSIONS = (*Expr.__subclasses__(), TextureCall)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
@@ -239,6 +240,8 @@ class Lowered:
     """The strategy of each gradient: exclusive, uniform, scattered."""
     additions: tuple[Addition, ...] = ()
     """The reads behind scattered gradients."""
+    group: tuple[int, ...] = ()
+    """Threads of a workgroup along each axis of ``dim``; empty if threads are numbered in a row."""
     is_windowed: bool = False
     """True if a window of its items can run by itself, and arrays begin anywhere in bindings."""
 
@@ -309,10 +312,13 @@ class Variant:
         return self.adds_in_waves or self.shape.adds_at_barriers
 
 
-def thread_groups(lowered: Lowered, threads: Size) -> Size:
-    """The number of workgroups for `threads`."""
+def thread_groups(lowered: Lowered, threads: Size, dim: Sequence[Size] = ()) -> Size:
+    """The number of workgroups for `threads`, in a launch with extents `dim`."""
     if lowered.is_single_group:
         return 1
+    if lowered.group:
+        axes = zip(dim, lowered.group, strict=True)
+        return sizes.product(tuple(sizes.divide_up(extent, n) for extent, n in axes))
     groups = sizes.divide_up(threads, lowered.program.workgroup[0])
     return sizes.minimum(groups, lowered.group_limit) if lowered.group_limit else groups
 

@@ -6,6 +6,7 @@ functions, bindings, entry point.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from shaderad.bodies.liveness import live_before
@@ -14,9 +15,18 @@ from shaderad.bodies.ranges import marked
 from shaderad.bodies.reaches import OWN, reaches
 from shaderad.bodies.structured import structured
 from shaderad.bodies.write_numbers import numbered
-from shaderad.compiler.artifact import Binding, BindingAccess, Program
+from shaderad.compiler.artifact import VIEWS, Binding, BindingAccess, Program
 from shaderad.diagnostics import Span, error, nesting
-from shaderad.ir.nodes import AccumulateGradient, Assign, Buffer, Kernel, Return, Stmt, Zero
+from shaderad.ir.nodes import (
+    AccumulateGradient,
+    Assign,
+    Buffer,
+    Kernel,
+    Return,
+    SlangKernel,
+    Stmt,
+    Zero,
+)
 from shaderad.ir.pointers import without_targets
 from shaderad.ir.prints import silent
 from shaderad.ir.types import INT, VOID, Access, LocalArray, Struct, Type, is_differentiable
@@ -33,6 +43,7 @@ from shaderad.lower.entry.points import (
     write_outputs,
 )
 from shaderad.lower.entry.scope import EntryScope
+from shaderad.lower.entry.slang_entries import SlangEntryWriter, with_tangents
 from shaderad.lower.prepare import refusals
 from shaderad.lower.prepare.held_sums import held_count, may_hold
 from shaderad.lower.prepare.known import folded_names, folded_parameters
@@ -61,6 +72,8 @@ def lower_kernel(kernel: Kernel, mode: Mode, variant: Variant) -> tuple[Lowered,
     """
     if kernel.is_built:
         raise error("SR0753", kernel=kernel.name)
+    if isinstance(kernel, SlangKernel):
+        return (_around_slang(kernel, mode, variant),)
     if mode is not Mode.PRIMAL:
         kernel = silent(kernel)
     with nesting(kernel.name, kernel.span):
@@ -297,6 +310,30 @@ def _additions(module: Module, adjoint: Adjoint) -> tuple[Addition, ...]:
     return tuple(Addition(*key, by if is_uniform[key] else "thread") for key in ordered)
 
 
+def _around_slang(kernel: SlangKernel, mode: Mode, variant: Variant) -> Lowered:
+    """The dispatch that calls a function of the user's Slang."""
+    bound: Kernel = kernel
+    variant = replace(variant, is_windowed=False, workgroup=math.prod(kernel.group))
+    if mode is Mode.FORWARD:
+        bound, variant = with_tangents(kernel, variant)
+    module = Module(bound, mode, variant, NOTHING_HOISTED, Transforms(), write_function)
+    name = module.names.make(f"{kernel.name}_{mode.value}", ENTRY_NAME)
+    writer = SlangEntryWriter(kernel, module)
+    writer.note_needs()
+    module.arrays.note_tags(dict.fromkeys(variant.wanted, True))
+    declarations = module.arrays.bind()
+    tags, text = Tags(module).write(), writer.write(name)
+    parts: list[Piece | None] = [declarations, tags, writer.tags, text, writer.user_text()]
+    return Lowered(
+        program=replace(assemble(module, name, parts, (VIEWS,)), has_user_text=True),
+        mode=mode,
+        resources=tuple(module.arrays.resources),
+        words=tuple(module.words),
+        sites=tuple(module.sites),
+        group=kernel.group,
+    )
+
+
 def _decoder(kernel: Kernel, b: Buffer, variant: Variant, *, is_first: bool) -> Lowered:
     module = Module(kernel, Mode.DECODE, variant, NOTHING_HOISTED, Transforms(), write_function)
     declarations, text, name = write_decoder(module, b, is_first=is_first)
@@ -309,15 +346,26 @@ def _decoder(kernel: Kernel, b: Buffer, variant: Variant, *, is_first: bool) -> 
     )
 
 
-def assemble(module: Module, entry: str, parts: list[Piece | None]) -> Program:
-    """The program of a module: head, types, constant buffer, and the parts in order."""
+def assemble(
+    module: Module, entry: str, parts: list[Piece | None], imports: tuple[str, ...] | None = None
+) -> Program:
+    """The program of a module: head, types, constant buffer, and the parts in order.
+
+    Args:
+        module: Whose text is complete.
+        entry: The name of its entry point.
+        parts: Its text.
+        imports: Modules of the library beside `shaderad`; `None` for those whose names it uses.
+    """
     parameters = Binding(module.variant.first_binding, "parameters", BindingAccess.UNIFORM)
     types = [*_struct_pieces(module), _parameters(module, parameters)]
     pieces = [*types, *(part for part in parts if part is not None)]
     head = Piece()
     source = f"`{primal_name(module.kernel)}` in {module.kernel.span.file_name}"
     head.add(f"// {entry}: made by shaderad from {source}", "import shaderad;")
-    further = imported_modules(text for piece in pieces for text, _ in piece.lines)
+    further = imports
+    if further is None:
+        further = imported_modules(text for piece in pieces for text, _ in piece.lines)
     head.add(*(f"import {name};" for name in further))
     lines: list[tuple[str, Span | None]] = []
     for part in (head, *pieces):

@@ -66,7 +66,7 @@ def joined_calls(graph: Graph, buffer_limit: int) -> Joined:
 def _can_store(pull: KernelPull, call: KernelCall, buffer_limit: int) -> bool:
     """True if the threads of a pullback hold all results, and it binds few buffers with them."""
     count = len(pull.operands) + len(pull.wanted) + len(call.written)
-    if count > buffer_limit or call.kernel.is_built:
+    if count > buffer_limit or not call.kernel.has_body:
         return False
     return are_local(call.kernel, launch_shaped(call))
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Container, Iterable
 from functools import cache
 
-from shaderad.compiler.artifact import LIBRARY_MODULES, library_folder
+from shaderad.compiler.artifact import LIBRARY_MODULES, VIEWS, library_folder
 from shaderad.ir import ops
 from shaderad.ir.walk import stem_of
 from shaderad.lower.bindings import ROLES
@@ -111,9 +111,9 @@ def imported_modules(lines: Iterable[str]) -> tuple[str, ...]:
     """
     used = {name.rstrip("<") for line in lines for name in _NAME.findall(line)
             if name not in _OF_INTEGERS}  # fmt: skip
-    further = LIBRARY_MODULES[1:]
+    further = [m for m in LIBRARY_MODULES[1:] if m != VIEWS]
     needed = [k for k, m in enumerate(further) if used & library_names("public", m)]
-    return further[: max(needed, default=-1) + 1]
+    return tuple(further[: max(needed, default=-1) + 1])
 
 
 _NAME = re.compile(r"[A-Za-z_]\w*<?")

@@ -134,8 +134,8 @@ class _Body:
     def run(self) -> dict[str, Expr]:
         """The value of each array that the kernel writes."""
         kernel = self._kernel
-        if kernel.is_built:
-            raise _NotStraight("it was built ahead of time")
+        if not kernel.has_body:
+            raise _NotStraight("it was built ahead of time, or is in Slang")
         if not set(self._access.values()) <= {Access.IN, Access.OUT}:
             raise _NotStraight("it accumulates into an array")
         if any(b.is_pointed or is_pooled(b.type) for b in kernel.buffers):

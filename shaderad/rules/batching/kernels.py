@@ -1,8 +1,8 @@
 """Batching of kernel calls and their derivatives: one launch with one more Index.
 
-Some kernels cannot have another axis: those that were built, those that follow pointers to what is
-mapped, and those whose gradient by a texture each element needs for itself. A loop calls them for
-one element at a time.
+Some kernels cannot have another axis: those that were built or are in Slang, those that follow
+pointers to what is mapped, and those whose gradient by a texture each element needs for itself. A
+loop calls them for one element at a time.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def _is_literal(x: Operand) -> bool:
 
 def _has_axes(kernel: Kernel, mapped_names: Collection[str]) -> bool:
     """True if a kernel can read the arrays `mapped_names` with another axis in front."""
-    if kernel.is_built:
+    if not kernel.has_body:
         return False
     return not any(
         POINTED in x.path or is_pooled(x.type) or isinstance(x.type, TextureType)

@@ -46,10 +46,12 @@ def push_kernel(
 
     Raises:
         DerivativeError: SR0412 or SR0429 for a function without a usable forward derivative,
-            SR0752 for a kernel that was loaded from a build.
+            SR0752 for a kernel that was loaded from a build, SR0422 for one in Slang.
     """
     if kernel.is_built:
         raise error("SR0752", name=kernel.name)
+    if not kernel.has_body:
+        raise error("SR0422", kernel.span, kernel=kernel.name)
     names = {b.name for b in kernel.buffers} | {u.name for u in kernel.uniforms}
     inner = {name for f in reachable(kernel.body) for name in f.local_types}
     body = Body({*names, *inner, *kernel.index_names, *kernel.local_types,
