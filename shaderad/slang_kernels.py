@@ -144,6 +144,8 @@ def slang_kernel(
     span = user_span()
     axes = _checked_group(group, span)
     namespace = caller_globals(3)
+    if not isinstance(cast("object", parameters), Mapping):
+        raise error("SR0277", span, found=text_of(parameters))
     types = {name: _checked_type(name, resolve(t, namespace, span), span)
              for name, t in parameters.items()}  # fmt: skip
     text = _source(source, entry, span)

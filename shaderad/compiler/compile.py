@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 import tempfile
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,6 +48,8 @@ _PLAIN = re.compile(
     + r" (?P<code>\w+): (?P<message>.*)"
 )
 _PLACE = re.compile(r"\s*-+> (?P<file>.+):(?P<line>\d+):\d+")
+_MARK = re.compile(r":\d+:(?P<column>\d+)\n(?:.*\n)*?.*?(?P<carets>\^+)")
+_FAILED_ASSERTION = "E41400"
 _LABEL = re.compile(r"\s*\| +\^+ (?P<label>\S.*)")
 # Errors that only report an earlier error.
 _ECHOES = frozenset({"E39999", "E40003"})
@@ -178,14 +181,12 @@ def _refusal(
             "error", "", log.strip() or "no code, and no reason given", "", 0, ""
         )
     if program.has_user_text:
-        code, span, placed = "SR0510", *_user_place(diagnostics, first, program)
-    else:
-        # The location of an internal error is in a separate note.
-        placed = first if first.line else next((d for d in diagnostics if d.line), first)
-        code, span = "SR0501", _span_of(placed, program)
+        return _user_refusal(program, target, diagnostics, first)
+    # The location of an internal error is in a separate note.
+    placed = first if first.line else next((d for d in diagnostics if d.line), first)
     return error(
-        code,
-        span,
+        "SR0501",
+        _span_of(placed, program),
         entry=program.name,
         target=target,
         message=first.message,
@@ -194,19 +195,25 @@ def _refusal(
     )
 
 
-def _user_place(
-    diagnostics: Sequence[SlangDiagnostic], first: SlangDiagnostic, program: Program
-) -> tuple[Span | None, SlangDiagnostic]:
-    """The user's line behind an error, and the diagnostic that names it.
-
-    An error in the library is followed by notes of the calls that led there. Without any place it
-    is shown at the function that the entry point calls.
-    """
-    for d in (first, *diagnostics):
-        span = _span_of(d, program)
-        if span is not None:
-            return span, d
-    return next((span for span in program.spans if span is not None), None), first
+def _user_refusal(
+    program: Program, target: str, diagnostics: Sequence[SlangDiagnostic], first: SlangDiagnostic
+) -> Error:
+    """The error of a program with a user's text, at the user's line and column."""
+    placed = next((d for d in (first, *diagnostics) if _span_of(d, program) is not None), None)
+    message, span = first.message.splitlines()[-1], None
+    if placed is not None:
+        span = _span_of(placed, program)
+    elif first.code == _FAILED_ASSERTION:
+        message = "an array is accessed with more or fewer indices than it has axes"
+    mark = None if placed is None else _MARK.search(placed.excerpt)
+    if span is not None and mark is not None:
+        column = int(mark["column"]) - 1
+        span = replace(span, column=column, end_column=column + len(mark["carets"]))
+    if span is None:  # Before the user's text: in what calls it. After it: a missing bracket.
+        before = reversed(program.spans[: first.line])
+        span = next((s for s in (*before, *program.spans) if s is not None), None)
+    values = {"entry": program.name, "target": target, "message": message}
+    return error("SR0510", span, **values, number=first.code or "an internal error")
 
 
 def _keep_text(program: Program, cache: Cache) -> Path:

@@ -77,10 +77,10 @@ MESSAGES: dict[str, Message] = {
         help="name a folder that does not exist yet, or one that nobody else can write to",
     ),
     "SR0510": _compile(
-        "the Slang of `{entry}` does not compile for {target}: {message}",
-        note="{number}:\n{excerpt}",
-        help="change the source; a failed assertion in `Places` means that an array is accessed "
-        "with more or fewer indices than it has axes",
+        "the Slang of `{entry}` does not compile for {target}",
+        label="{message}",
+        note="{number} of the Slang compiler",
+        help="change this line of the source",
     ),
     "SR0701": _language(
         "there is no file `{path}`",

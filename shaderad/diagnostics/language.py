@@ -352,6 +352,22 @@ MESSAGES: dict[str, Message] = {
         note="`_bar` ends the name of a cotangent or gradient, `_dot` that of a tangent",
         help="rename the parameter of the kernel",
     ),
+    "SR0276": _language(
+        "the Slang kernel `{kernel}` has no `checks`",
+        note="shaderad checks values and writes in kernels that it translates",
+        help="call it without `checks`, and check the arrays that it returns",
+    ),
+    "SR0277": _language(
+        "`parameters` is a dict from names to annotations",
+        label="found {found}",
+        help="write `dict(x=sad.In[float], k=float, y=sad.Out[float])`",
+    ),
+    "SR0278": _language(
+        "`{text}` declares an entry point",
+        note="shaderad writes the entry point, which calls your function",
+        help="remove it; `group` gives the threads of a workgroup, with the last axis first in "
+        "`numthreads`",
+    ),
     "SR0280": _language(
         "`{array}` is written both at the thread's own index and at another one",
         label="not `{array}[{own}]`",

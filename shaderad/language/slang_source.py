@@ -25,6 +25,9 @@ _MODULE = re.compile(
     r"\s*(?:(?:public|__exported)\s+)?(?:(?:import|__include|implementing|module)\s+([\w./\"-]+)"
     r"|#\s*(?:line|import)\b)"
 )
+_ENTRY_POINT = re.compile(r"\[\s*(?:shader|numthreads)\b")
+_DEPTH_LIMIT = 32
+"""Maximum depth of files that include files."""
 _NO_VARIABLE = re.compile(
     r"\b(?:static|groupshared|typealias|typedef|using|struct|class|enum|interface|extension|func"
     r"|static_assert|associatedtype|__generic)\b"
@@ -58,7 +61,7 @@ def source_of_file(path: Path) -> SlangSource:
     Raises:
         LanguageError: SR0268 to SR0270, for text that no kernel can contain.
     """
-    return _checked(_lines_of_file(path, None, set()))
+    return _checked(_lines_of_file(path, (), set()))
 
 
 def source_of_text(text: str, name: str) -> SlangSource:
@@ -78,29 +81,35 @@ def source_of_text(text: str, name: str) -> SlangSource:
 
 def _checked(lines: Iterable[Line]) -> SlangSource:
     source = SlangSource(tuple(lines))
+    for text, span in source.lines:
+        if _ENTRY_POINT.search(_plain(text)):
+            raise error("SR0278", span, text=text.strip())
     _check_globals(source.lines)
     return source
 
 
-def _lines_of_file(path: Path, asked: Span | None, once: set[Path]) -> Iterator[Line]:
+def _lines_of_file(path: Path, outer: tuple[Span, ...], once: set[Path]) -> Iterator[Line]:
     """The lines of a file, with those of the files that it includes.
 
     Args:
         path: The file.
-        asked: The line that includes it.
+        outer: The lines that include it, outermost first.
         once: Files that are read only once, extended here.
     """
+    asked = outer[-1] if outer else None
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as failure:
         raise error("SR0268", asked, path=path, reason=failure) from None
     if path.resolve() in once:
         return
+    if len(outer) > _DEPTH_LIMIT:
+        raise error("SR0268", asked, path=path, reason="files include each other without end")
     linecache.checkcache(str(path))
     for line, span in _numbered(text, str(path)):
         include = _INCLUDE.match(line)
         if include is not None:
-            yield from _lines_of_file(path.parent / include[1], span, once)
+            yield from _lines_of_file(path.parent / include[1], (*outer, span), once)
         elif _ONCE.match(line):
             once.add(path.resolve())
         else:
@@ -113,6 +122,7 @@ def _numbered(text: str, file: str) -> Iterator[Line]:
     Raises:
         LanguageError: SR0269 for a line that names text elsewhere.
     """
+    text = text.removesuffix("\n")
     plain = _plain(text, keeps_strings=True).split("\n")
     for number, (line, code) in enumerate(zip(text.split("\n"), plain, strict=True), start=1):
         span = Span(file, number, len(line) - len(line.lstrip()), len(line.rstrip()))

@@ -311,7 +311,14 @@ def _additions(module: Module, adjoint: Adjoint) -> tuple[Addition, ...]:
 
 
 def _around_slang(kernel: SlangKernel, mode: Mode, variant: Variant) -> Lowered:
-    """The dispatch that calls a function of the user's Slang."""
+    """The dispatch that calls a function of the user's Slang.
+
+    Raises:
+        LanguageError: SR0276 for `checks`.
+        DerivativeError: SR0420, SR0421, the user did not write what is asked for.
+    """
+    if variant.checks:
+        raise error("SR0276", kernel.span, kernel=kernel.name)
     bound: Kernel = kernel
     variant = replace(variant, is_windowed=False, workgroup=math.prod(kernel.group))
     if mode is Mode.FORWARD:
