@@ -85,9 +85,9 @@ class SlangKernelFunction(LikeFunction, Launchable):
         return self._kernel.name
 
     @property
-    def span(self) -> Span:
-        """The line that defines it."""
-        return self._kernel.span
+    def file(self) -> str:
+        """The Python file that defines it."""
+        return self._kernel.span.file
 
     @property
     def signature(self) -> KernelSignature:

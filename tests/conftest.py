@@ -28,7 +28,7 @@ from tests.devices import entered
 ROOT = Path(__file__).parent
 BOTH_RUNTIMES = (
     "compiler_faults", "conformance", "device", "differentiate", "random_graphs",
-    "random_programs", "render", "runtime", "textures", "test_doubles.py",
+    "random_programs", "render", "runtime", "slang_kernels", "textures", "test_doubles.py",
     "test_error_functions.py",
 )  # fmt: skip
 """Folders and files whose tests CI runs on both runtimes."""

@@ -18,6 +18,7 @@ from shaderad.diagnostics import (
     errors,
     language,
     runtime,
+    slang_kernels,
     types,
 )
 from shaderad.diagnostics.errors import *
@@ -51,6 +52,7 @@ MESSAGES: dict[str, Message] = {
     **derivatives.MESSAGES,
     **build.MESSAGES,
     **runtime.MESSAGES,
+    **slang_kernels.MESSAGES,
 }
 
 

@@ -76,12 +76,6 @@ MESSAGES: dict[str, Message] = {
         note="code in the cache is executed",
         help="name a folder that does not exist yet, or one that nobody else can write to",
     ),
-    "SR0510": _compile(
-        "the Slang of `{entry}` does not compile for {target}",
-        label="{message}",
-        note="{number} of the Slang compiler",
-        help="change this line of the source",
-    ),
     "SR0701": _language(
         "there is no file `{path}`",
         help="give a Python file, or `FILE.py:NAME` for one of its kernels",

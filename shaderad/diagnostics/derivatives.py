@@ -157,22 +157,6 @@ MESSAGES: dict[str, Message] = {
         note="they are {names}; gradients, cotangents and tangents each share one if possible",
         help="put arrays of one length into one array of structs, or split the kernel in two",
     ),
-    "SR0420": _derivative(
-        "the Slang kernel `{kernel}` has no function `{name}`, so there is no {transform} of it",
-        note="shaderad does not differentiate Slang that you write",
-        help="write that function, and name it: `sad.slang_kernel(..., {name}=...)`",
-    ),
-    "SR0421": _derivative(
-        "`{function}` does not take `{missing}`, so the derivative by `{of}` is not known",
-        label="needed to differentiate `{kernel}`",
-        help="add the parameter `{parameter}`, or take no derivative by `{of}`: name other "
-        "arguments in `argnums`, or wrap it in `sad.detach`",
-    ),
-    "SR0422": _derivative(
-        "the Slang kernel `{kernel}` has no second derivative",
-        note="its derivatives are functions that you wrote, which shaderad does not differentiate",
-        help="write the kernel with `@sad.kernel`, or its gradient as a kernel of its own",
-    ),
     "SR0425": _derivative(
         "`{array}` is written twice at an index that `sad.unique` promises to be written once",
         label="the same part of the same element as before, so `{kernel}` has no gradient",

@@ -309,65 +309,6 @@ MESSAGES: dict[str, Message] = {
         note="these compute only what their results need, and nothing needs this call",
         help="write the printed values to an array, or call the kernel in the graph itself",
     ),
-    "SR0268": _language(
-        "the Slang file {path} cannot be read",
-        label="{reason}",
-        help="give the path from the folder in which Python runs, or "
-        "`Path(__file__).with_name(...)`",
-    ),
-    "SR0269": _language(
-        "`{text}` names Slang that is not part of the source of the kernel",
-        note="compiled code is kept by the text of a kernel, which must be complete",
-        help="read it with `#include` in a file; the modules of shaderad are imported anyway",
-    ),
-    "SR0270": _language(
-        "`{text}` declares a parameter of the shader, which nobody sets",
-        help="make it a parameter of the function and of `sad.slang_kernel`, or write `static "
-        "const` or `groupshared` before it",
-    ),
-    "SR0271": _language(
-        "the Slang source has no function `void {name}(...)`",
-        help="name a function of the source that returns `void`",
-    ),
-    "SR0272": _language(
-        "`group` gives the threads of a workgroup along each axis of `dim`",
-        label="found {found}",
-        help="give one to three positive whole numbers whose product is at most 1024, such as "
-        "`group=64` or `group=(8, 8)`",
-    ),
-    "SR0273": _language(
-        "a Slang function cannot take `{name}` (`{type}`)",
-        label="{why}",
-        help="use `sad.In`, `sad.Out`, `sad.Add`, a number, vector, matrix, or a `sad.struct` of "
-        "such values",
-    ),
-    "SR0274": _language(
-        "`{function}` does not have the parameters of its kernel",
-        label="{why}",
-        note="it takes `{wanted}`",
-        help="give parameters these names and types, in any order, beside system values",
-    ),
-    "SR0275": _language(
-        "two parameters of `{function}` would be called `{name}`",
-        note="`_bar` ends the name of a cotangent or gradient, `_dot` that of a tangent",
-        help="rename the parameter of the kernel",
-    ),
-    "SR0276": _language(
-        "the Slang kernel `{kernel}` has no `checks`",
-        note="shaderad checks values and writes in kernels that it translates",
-        help="call it without `checks`, and check the arrays that it returns",
-    ),
-    "SR0277": _language(
-        "`parameters` is a dict from names to annotations",
-        label="found {found}",
-        help="write `dict(x=sad.In[float], k=float, y=sad.Out[float])`",
-    ),
-    "SR0278": _language(
-        "`{text}` declares an entry point",
-        note="shaderad writes the entry point, which calls your function",
-        help="remove it; `group` gives the threads of a workgroup, with the last axis first in "
-        "`numthreads`",
-    ),
     "SR0280": _language(
         "`{array}` is written both at the thread's own index and at another one",
         label="not `{array}[{own}]`",

@@ -290,8 +290,8 @@ MESSAGES: dict[str, Message] = {
     "SR0399": _language(
         "`vmap` cannot map kernel `{kernel}` in a `while_loop` that elements of the batch leave at "
         "different times",
-        note="it was built, follows pointers to mapped arrays, or has a gradient by a texture, so "
-        "it runs for one element at a time",
+        note="it was built, is in Slang, follows pointers to mapped arrays, or has a gradient by a "
+        "texture, so it runs for one element at a time",
         help="call it outside of the loop, or pass mapped arrays as parameters of their own, such "
         "as `x: sad.In[float]`",
     ),

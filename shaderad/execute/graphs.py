@@ -126,6 +126,11 @@ class GraphFunction(LikeFunction, BindableGraph):
         """The line that defines the function."""
         return span_of(self.python)
 
+    @property
+    def file(self) -> str:
+        """The Python file that defines it."""
+        return self.python.__code__.co_filename
+
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         return self if instance is None else partial(self, instance)
 

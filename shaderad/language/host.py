@@ -87,6 +87,11 @@ class PythonFunction(LikeFunction):
             names[self.owner.__name__] = self.owner
         return names
 
+    @property
+    def file(self) -> str:
+        """The Python file that defines it."""
+        return self.python.__code__.co_filename
+
     @functools.cached_property
     def tree(self) -> ast.FunctionDef:
         """The parsed source; raises as `Source.parse`."""

@@ -17,11 +17,11 @@ from shaderad.ir.prints import silent
 from shaderad.ir.types import Access, Kind, TextureType, is_differentiable, scalars
 from shaderad.ir.walk import reachable, writes_memory
 from shaderad.lower.bindings import Mode, Variant
-from shaderad.lower.kernels import assemble
 from shaderad.lower.prepare.strategy import NOTHING_HOISTED
 from shaderad.lower.write.functions import write_function
 from shaderad.lower.write.module import DerivativeNames, Module
 from shaderad.lower.write.names import IdentifierScope
+from shaderad.lower.write.programs import assemble
 from shaderad.lower.write.tags import Tags
 from shaderad.lower.write.text import Piece
 from shaderad.rules.nodes import Adjoint

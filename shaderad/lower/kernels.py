@@ -6,7 +6,6 @@ functions, bindings, entry point.
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 from shaderad.bodies.liveness import live_before
@@ -15,7 +14,6 @@ from shaderad.bodies.ranges import marked
 from shaderad.bodies.reaches import OWN, reaches
 from shaderad.bodies.structured import structured
 from shaderad.bodies.write_numbers import numbered
-from shaderad.compiler.artifact import VIEWS, Binding, BindingAccess, Program
 from shaderad.diagnostics import Span, error, nesting
 from shaderad.ir.nodes import (
     AccumulateGradient,
@@ -27,9 +25,8 @@ from shaderad.ir.nodes import (
     Stmt,
     Zero,
 )
-from shaderad.ir.pointers import without_targets
 from shaderad.ir.prints import silent
-from shaderad.ir.types import INT, VOID, Access, LocalArray, Struct, Type, is_differentiable
+from shaderad.ir.types import INT, VOID, Access, Type, is_differentiable
 from shaderad.ir.verifier import verified
 from shaderad.ir.walk import reachable, reads, statements, writes
 from shaderad.lower.bindings import Addition, Lowered, Mode, Variant
@@ -43,7 +40,7 @@ from shaderad.lower.entry.points import (
     write_outputs,
 )
 from shaderad.lower.entry.scope import EntryScope
-from shaderad.lower.entry.slang_entries import SlangEntryWriter, with_tangents
+from shaderad.lower.entry.slang_entries import lower_slang_kernel
 from shaderad.lower.prepare import refusals
 from shaderad.lower.prepare.held_sums import held_count, may_hold
 from shaderad.lower.prepare.known import folded_names, folded_parameters
@@ -51,8 +48,7 @@ from shaderad.lower.prepare.strategy import NOTHING_HOISTED, choose
 from shaderad.lower.prepare.watches import Watch
 from shaderad.lower.write.functions import FunctionWriter, write_function
 from shaderad.lower.write.module import Module
-from shaderad.lower.write.names import imported_modules
-from shaderad.lower.write.structs import write_layout, write_struct
+from shaderad.lower.write.programs import assemble
 from shaderad.lower.write.tags import Tags
 from shaderad.lower.write.text import Piece
 from shaderad.rules.nodes import Adjoint, PushedKernel, primal_name
@@ -73,7 +69,7 @@ def lower_kernel(kernel: Kernel, mode: Mode, variant: Variant) -> tuple[Lowered,
     if kernel.is_built:
         raise error("SR0753", kernel=kernel.name)
     if isinstance(kernel, SlangKernel):
-        return (_around_slang(kernel, mode, variant),)
+        return (lower_slang_kernel(kernel, mode, variant),)
     if mode is not Mode.PRIMAL:
         kernel = silent(kernel)
     with nesting(kernel.name, kernel.span):
@@ -310,37 +306,6 @@ def _additions(module: Module, adjoint: Adjoint) -> tuple[Addition, ...]:
     return tuple(Addition(*key, by if is_uniform[key] else "thread") for key in ordered)
 
 
-def _around_slang(kernel: SlangKernel, mode: Mode, variant: Variant) -> Lowered:
-    """The dispatch that calls a function of the user's Slang.
-
-    Raises:
-        LanguageError: SR0276 for `checks`.
-        DerivativeError: SR0420, SR0421, the user did not write what is asked for.
-    """
-    if variant.checks:
-        raise error("SR0276", kernel.span, kernel=kernel.name)
-    bound: Kernel = kernel
-    variant = replace(variant, is_windowed=False, workgroup=math.prod(kernel.group))
-    if mode is Mode.FORWARD:
-        bound, variant = with_tangents(kernel, variant)
-    module = Module(bound, mode, variant, NOTHING_HOISTED, Transforms(), write_function)
-    name = module.names.make(f"{kernel.name}_{mode.value}", ENTRY_NAME)
-    writer = SlangEntryWriter(kernel, module)
-    writer.note_needs()
-    module.arrays.note_tags(dict.fromkeys(variant.wanted, True))
-    declarations = module.arrays.bind()
-    tags, text = Tags(module).write(), writer.write(name)
-    parts: list[Piece | None] = [declarations, tags, writer.tags, text, writer.user_text()]
-    return Lowered(
-        program=replace(assemble(module, name, parts, (VIEWS,)), has_user_text=True),
-        mode=mode,
-        resources=tuple(module.arrays.resources),
-        words=tuple(module.words),
-        sites=tuple(module.sites),
-        group=kernel.group,
-    )
-
-
 def _decoder(kernel: Kernel, b: Buffer, variant: Variant, *, is_first: bool) -> Lowered:
     module = Module(kernel, Mode.DECODE, variant, NOTHING_HOISTED, Transforms(), write_function)
     declarations, text, name = write_decoder(module, b, is_first=is_first)
@@ -351,74 +316,3 @@ def _decoder(kernel: Kernel, b: Buffer, variant: Variant, *, is_first: bool) -> 
         words=tuple(module.words),
         threads_of=b.name,
     )
-
-
-def assemble(
-    module: Module, entry: str, parts: list[Piece | None], imports: tuple[str, ...] | None = None
-) -> Program:
-    """The program of a module: head, types, constant buffer, and the parts in order.
-
-    Args:
-        module: Whose text is complete.
-        entry: The name of its entry point.
-        parts: Its text.
-        imports: Modules of the library beside `shaderad`; `None` for those whose names it uses.
-    """
-    parameters = Binding(module.variant.first_binding, "parameters", BindingAccess.UNIFORM)
-    types = [*_struct_pieces(module), _parameters(module, parameters)]
-    pieces = [*types, *(part for part in parts if part is not None)]
-    head = Piece()
-    source = f"`{primal_name(module.kernel)}` in {module.kernel.span.file_name}"
-    head.add(f"// {entry}: made by shaderad from {source}", "import shaderad;")
-    further = imports
-    if further is None:
-        further = imported_modules(text for piece in pieces for text, _ in piece.lines)
-    head.add(*(f"import {name};" for name in further))
-    lines: list[tuple[str, Span | None]] = []
-    for part in (head, *pieces):
-        if not part.lines:
-            continue
-        first = 0 if part.lines[0][0] else 1
-        lines += [*([("", None)] if lines else []), *part.lines[first:]]
-    return Program(
-        name=entry,
-        slang="\n".join(text for text, _ in lines) + "\n",
-        workgroup=(module.workgroup_size, 1, 1),
-        bindings=(parameters, *module.arrays.bindings),
-        parameter_words=tuple(module.word_types),
-        features=frozenset(module.features | module.types.features),
-        spans=tuple(span for _, span in lines),
-        space=module.variant.space,
-    )
-
-
-def _parameters(module: Module, binding: Binding) -> Piece:
-    """The constant buffer."""
-    piece = Piece()
-    words = [f"{spelled} {name};" for name, spelled in module.word_types.items()]
-    piece.block("struct Parameters", words)
-    module.declare(piece, binding, f"ConstantBuffer<Parameters> {binding.name}")
-    if module.holds_parameters:
-        piece.add("static Parameters heldParameters;")
-    return piece
-
-
-def _struct_pieces(module: Module) -> list[Piece]:
-    names = module.types.structs
-    stored = [b.type.element for b in module.kernel.buffers]
-    stored += [*(u.type for u in module.kernel.uniforms), *module.stored_types]
-    elements = {inner for t in stored for inner in _inside(t)}
-    return [
-        *(write_struct(module, t, names[t]) for t in list(names)),
-        *(write_layout(module, t, names[t]) for t in list(names) if t in elements),
-        *(write_struct(module, t, n) for t, n in list(module.types.tuples.items())),
-    ]
-
-
-def _inside(t: Type) -> list[Type]:
-    """`t` and the types of its parts."""
-    if isinstance(t, Struct):
-        return [without_targets(t), *(inner for _, f in t.fields for inner in _inside(f))]
-    if isinstance(t, LocalArray):
-        return [t, *_inside(t.element)]
-    return [t]

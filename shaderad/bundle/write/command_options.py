@@ -18,7 +18,7 @@ from shaderad.ir.nodes import Kernel
 from shaderad.ir.types import Access, is_differentiable
 
 if TYPE_CHECKING:
-    from shaderad.decorators import KernelFunction
+    from shaderad.language.signatures import Launchable
     from shaderad.trace.signatures import GraphSignature
 
 
@@ -41,7 +41,7 @@ def parse_defines(texts: Iterable[str]) -> dict[str, object]:
 
 
 def constants_of(
-    kernels: Mapping[str, KernelFunction], defines: Mapping[str, object]
+    kernels: Mapping[str, Launchable], defines: Mapping[str, object]
 ) -> dict[str, dict[str, object]]:
     """The constants of each kernel, by kernel and parameter.
 

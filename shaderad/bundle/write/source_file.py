@@ -24,6 +24,9 @@ from shaderad.diagnostics import Error, Span, error
 if TYPE_CHECKING:
     from shaderad.decorators import KernelFunction
     from shaderad.execute.graphs import GraphFunction
+    from shaderad.slang_kernels import SlangKernelFunction
+
+    AnyKernel = KernelFunction | SlangKernelFunction
 
 
 def split_source(source: str) -> tuple[Path, str]:
@@ -68,7 +71,7 @@ def imported(path: Path) -> Generator[ModuleType]:
 class Entries:
     """The kernels and graphs of a file, by their name in the module."""
 
-    kernels: dict[str, KernelFunction]
+    kernels: dict[str, AnyKernel]
     graphs: dict[str, GraphFunction]
 
 
@@ -85,7 +88,7 @@ def find_entries(module: ModuleType, names: Collection[str]) -> Entries:
     """
     file = module.__file__ or ""
     kernels, graphs = _members(module)
-    members: dict[str, KernelFunction | GraphFunction] = {
+    members: dict[str, AnyKernel | GraphFunction] = {
         name: value for name, value in vars(module).items() if name in kernels or name in graphs
     }
     for name in names:
@@ -102,12 +105,14 @@ def find_entries(module: ModuleType, names: Collection[str]) -> Entries:
     )
 
 
-def _members(module: ModuleType) -> tuple[dict[str, KernelFunction], dict[str, GraphFunction]]:
+def _members(module: ModuleType) -> tuple[dict[str, AnyKernel], dict[str, GraphFunction]]:
     """All kernels and graphs in the namespace of the module."""
     from shaderad.decorators import KernelFunction
+    from shaderad.slang_kernels import SlangKernelFunction
 
     members = vars(module).items()
-    kernels = {name: value for name, value in members if isinstance(value, KernelFunction)}
+    kernels = {name: value for name, value in members
+               if isinstance(value, KernelFunction | SlangKernelFunction)}  # fmt: skip
     # `sad.graph` imports this module; a file of kernels skips the import, which is slow.
     if "shaderad.execute.graphs" not in sys.modules:
         return kernels, {}
@@ -133,11 +138,11 @@ def _check_names(file: Path, members: Collection[str]) -> None:
         seen.add(node.name)
 
 
-def _own(members: Mapping[str, KernelFunction | GraphFunction], file: str) -> set[str]:
+def _own(members: Mapping[str, AnyKernel | GraphFunction], file: str) -> set[str]:
     """The names of members that the file defines; the first one if a member has several."""
     name_by_id: dict[int, str] = {}
     for name, member in members.items():
-        if member.python.__code__.co_filename == file:
+        if member.file == file:
             name_by_id.setdefault(id(member), name)
     return {*name_by_id.values()}
 

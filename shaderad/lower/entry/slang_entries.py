@@ -1,4 +1,4 @@
-"""The entry point around a function of the user's own Slang.
+"""A kernel in Slang of the user's own -> the dispatch that calls its function.
 
 All threads of whole workgroups call the function, which takes arrays as views (`views.slang`).
 Invariant: a derivative that is asked for has its parameter, or lowering refuses.
@@ -6,6 +6,7 @@ Invariant: a derivative that is asked for has its parameter, or lowering refuses
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -18,15 +19,21 @@ from shaderad.bodies.slang_signatures import (
     forward_parameters,
     primal_parameters,
 )
+from shaderad.compiler.artifact import VIEWS
 from shaderad.diagnostics import error
-from shaderad.ir.nodes import Buffer, SlangEntry, SlangKernel, SlangParameter, Uniform
+from shaderad.ir.nodes import Buffer, Kernel, SlangEntry, SlangKernel, SlangParameter, Uniform
 from shaderad.ir.types import Access, is_differentiable
-from shaderad.lower.bindings import GROUP_SIZE, Mode, Role, SiteKind, Variant, WordKind
-from shaderad.lower.entry.points import note_uniforms, open_group, send_report
+from shaderad.lower.bindings import GROUP_SIZE, Lowered, Mode, Role, SiteKind, Variant, WordKind
+from shaderad.lower.entry.points import ENTRY_NAME, note_uniforms, open_group, send_report
 from shaderad.lower.entry.scope import EntryScope
+from shaderad.lower.prepare.strategy import NOTHING_HOISTED
+from shaderad.lower.write.functions import write_function
 from shaderad.lower.write.module import Module
+from shaderad.lower.write.programs import assemble
+from shaderad.lower.write.tags import Tags
 from shaderad.lower.write.text import Piece
 from shaderad.rules.nodes import PushedKernel
+from shaderad.rules.transforms import Transforms
 
 _NO_OUTPUTS = Resolved(body=(), local_types={}, own=(), sums=())
 _SYSTEM_VALUES = {
@@ -43,7 +50,38 @@ _EXPECTED = {
 }
 
 
-def function_of(kernel: SlangKernel, mode: Mode) -> SlangEntry:
+def lower_slang_kernel(kernel: SlangKernel, mode: Mode, variant: Variant) -> Lowered:
+    """The dispatch that calls a function of the user's Slang.
+
+    Raises:
+        LanguageError: SR0276 for `checks`.
+        DerivativeError: SR0420, SR0421, the user did not write what is asked for.
+    """
+    if variant.checks:
+        raise error("SR0276", kernel.span, kernel=kernel.name)
+    bound: Kernel = kernel
+    variant = replace(variant, is_windowed=False, workgroup=math.prod(kernel.group))
+    if mode is Mode.FORWARD:
+        bound, variant = _with_tangents(kernel, variant)
+    module = Module(bound, mode, variant, NOTHING_HOISTED, Transforms(), write_function)
+    name = module.names.make(f"{kernel.name}_{mode.value}", ENTRY_NAME)
+    writer = _Entry(kernel, module)
+    writer.note_needs()
+    module.arrays.note_tags(dict.fromkeys(variant.wanted, True))
+    declarations = module.arrays.bind()
+    tags, text = Tags(module).write(), writer.write(name)
+    parts: list[Piece | None] = [declarations, tags, writer.tags, text, writer.user_text()]
+    return Lowered(
+        program=replace(assemble(module, name, parts, (VIEWS,)), has_user_text=True),
+        mode=mode,
+        resources=tuple(module.arrays.resources),
+        words=tuple(module.words),
+        sites=tuple(module.sites),
+        group=kernel.group,
+    )
+
+
+def _function_of(kernel: SlangKernel, mode: Mode) -> SlangEntry:
     """The user's function for a mode.
 
     Raises:
@@ -61,7 +99,7 @@ def function_of(kernel: SlangKernel, mode: Mode) -> SlangEntry:
     return function
 
 
-def with_tangents(kernel: SlangKernel, variant: Variant) -> tuple[PushedKernel, Variant]:
+def _with_tangents(kernel: SlangKernel, variant: Variant) -> tuple[PushedKernel, Variant]:
     """The arrays and uniforms of a forward dispatch; it computes no primal results."""
     moving = [b for b in kernel.buffers if is_differentiable(b.type)
               and (b.access is not Access.IN or b.name in variant.wanted)]  # fmt: skip
@@ -83,13 +121,13 @@ def with_tangents(kernel: SlangKernel, variant: Variant) -> tuple[PushedKernel, 
     return pushed, replace(variant, device_uniforms=variant.device_uniforms | added)
 
 
-class SlangEntryWriter:
+class _Entry:
     """Writes the entry point around a user's function."""
 
     def __init__(self, kernel: SlangKernel, module: Module) -> None:
         self._kernel = kernel
         self._module = module
-        self._function = function_of(kernel, module.mode)
+        self._function = _function_of(kernel, module.mode)
         self._names = {p.name for p in self._function.parameters}
         self._expected = {p.name: p for p in _EXPECTED[module.mode](kernel)}
         self._entry = EntryScope(module, _NO_OUTPUTS, self._function.name, frozenset())
@@ -103,7 +141,7 @@ class SlangEntryWriter:
         """
         for expected in self._expected.values():
             if expected.name not in self._names and self._is_needed(expected):
-                raise error("SR0421", self._function.span, function=self._function.name,
+                raise error("SR0421", self._kernel.span, function=self._function.name,
                             missing=expected.name, kernel=self._kernel.name,
                             parameter=str(expected), of=expected.of.name)  # fmt: skip
         note_uniforms(self._entry)
@@ -145,8 +183,8 @@ class SlangEntryWriter:
         piece.add("uint3 groupPlace = placeIn(groupCounts, number);")
         piece.add(f"uint3 threadPlace = placeIn({sizes}, laneIndex);")
         piece.add(f"uint3 thread = groupPlace * {sizes} + threadPlace;")
-        arguments = ",\n        ".join(map(self._argument, self._function.parameters))
-        piece.add(*f"{self._namespace}::{self._function.name}(\n        {arguments});".split("\n"))
+        called = f"{self._namespace}::{self._function.name}"
+        piece.call(called, [*map(self._argument, self._function.parameters)])
         if self._module.sends_reports:
             piece.add(send_report(entry))
         piece.close()

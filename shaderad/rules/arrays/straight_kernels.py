@@ -135,7 +135,9 @@ class _Body:
         """The value of each array that the kernel writes."""
         kernel = self._kernel
         if not kernel.has_body:
-            raise _NotStraight("it was built ahead of time, or is in Slang")
+            raise _NotStraight(
+                "it was built ahead of time" if kernel.is_built else "it is in Slang"
+            )
         if not set(self._access.values()) <= {Access.IN, Access.OUT}:
             raise _NotStraight("it accumulates into an array")
         if any(b.is_pointed or is_pooled(b.type) for b in kernel.buffers):

@@ -1,0 +1,1 @@
+"""Kernels in Slang of the user's own: `sad.slang_kernel`."""
