@@ -135,7 +135,7 @@ def slang_kernel(
             ``x_dot``, and for each result ``y`` it writes ``y_dot``.
 
     Raises:
-        LanguageError: SR0268 to SR0275, where the source or a signature is wrong.
+        LanguageError: SR0268 to SR0278, where the source or a signature is wrong.
         CompileError: SR0510, when it is compiled, at the line of the source.
 
     Differentiable by `backward` and `forward` alone; nothing checks that they are right but
@@ -164,6 +164,7 @@ def slang_kernel(
         local_types={},
         span=span,
         lines=text.lines,
+        features=text.features,
         group=axes,
         primal=primal,
         backward=pulled,

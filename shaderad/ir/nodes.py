@@ -642,6 +642,8 @@ class SlangKernel(Kernel):
 
     lines: tuple[tuple[str, Span], ...]
     """The user's text with the place of each line."""
+    features: frozenset[str]
+    """The features of devices that the text needs."""
     group: tuple[int, ...]
     """Threads of a workgroup along each Index."""
     primal: SlangEntry

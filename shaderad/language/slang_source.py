@@ -26,6 +26,11 @@ _MODULE = re.compile(
     r"|#\s*(?:line|import)\b)"
 )
 _ENTRY_POINT = re.compile(r"\[\s*(?:shader|numthreads)\b")
+_FEATURES = {
+    "subgroups": re.compile(r"\bWave[A-Z]"),
+    "half": re.compile(r"\b(?:half|float16_t)"),
+    "double": re.compile(r"\b(?:double|float64_t)"),
+}
 _DEPTH_LIMIT = 32
 """Maximum depth of files that include files."""
 _NO_VARIABLE = re.compile(
@@ -43,6 +48,12 @@ class SlangSource:
     """The text of a user's kernel, complete."""
 
     lines: tuple[Line, ...]
+
+    @property
+    def features(self) -> frozenset[str]:
+        """The features of devices that any part of the text needs."""
+        text = _plain("\n".join(text for text, _ in self.lines))
+        return frozenset(name for name, used in _FEATURES.items() if used.search(text))
 
     def entry(self, name: str) -> SlangEntry | None:
         """The function ``void name(...)``; `None` if there is none."""

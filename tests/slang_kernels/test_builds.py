@@ -10,10 +10,21 @@ import pytest
 
 import shaderad as sad
 from shaderad.compiler.validate import Status
+from shaderad.lower.bindings import Mode, Variant
+from shaderad.lower.kernels import lower_kernel
 from tests.slang_kernels.kernels import MIX, differences, mix_kernel, mix_of, pulled_mix
 from tests.windows import run_by_windows
 
 pytestmark = pytest.mark.gpu
+WAVES = """
+// A half in a comment needs nothing.
+void sums(uint i : SV_DispatchThreadID, In<float> x, Out<float> y)
+{
+    float total = WaveActiveSum(i < x.length() ? x[i] : 0.0);
+    if (i < y.length())
+        y[i] = total;
+}
+"""
 TARGETS = ("spirv", "spirv-core", "wgsl", "hlsl", "metal")
 PROGRAM = """
 from pathlib import Path
@@ -87,6 +98,17 @@ def test_loaded_graph(device: sad.Device, built: tuple[Any, Path]) -> None:
     np.testing.assert_allclose(value.item(), loss_of(x.astype(float), K), rtol=1e-5)
     np.testing.assert_allclose(gradients[0].numpy(), wanted[0], rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(gradients[1].item(), wanted[1], rtol=1e-4)
+
+
+def test_features_of_the_text(device: sad.Device) -> None:
+    types = {"x": sad.In[float], "y": sad.Out[float]}
+    kernel = sad.slang_kernel(WAVES, "sums", types, group=64)
+    (lowered,) = lower_kernel(kernel.specialise({}), Mode.PRIMAL, Variant())
+    assert lowered.program.features == {"subgroups"}
+    if "subgroups" in device.capabilities.features:
+        lanes = device.capabilities.subgroup_size
+        y = kernel(np.ones(64, np.float32), dim=64).numpy()
+        assert set(y.tolist()) == {lanes} or not lanes
 
 
 def test_torch(device: sad.Device) -> None:

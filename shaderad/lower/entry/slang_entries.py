@@ -64,6 +64,7 @@ def lower_slang_kernel(kernel: SlangKernel, mode: Mode, variant: Variant) -> Low
     if mode is Mode.FORWARD:
         bound, variant = _with_tangents(kernel, variant)
     module = Module(bound, mode, variant, NOTHING_HOISTED, Transforms(), write_function)
+    module.features |= kernel.features
     name = module.names.make(f"{kernel.name}_{mode.value}", ENTRY_NAME)
     writer = _Entry(kernel, module)
     writer.note_needs()
