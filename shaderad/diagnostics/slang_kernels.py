@@ -86,6 +86,11 @@ MESSAGES: dict[str, Message] = {
         note="its derivatives are functions that you wrote, which shaderad does not differentiate",
         help="write the kernel with `@sad.kernel`, or its gradient as a kernel of its own",
     ),
+    "SR0423": _derivative(
+        "threads would add to the gradient of `{name}` (`{type}`) in double",
+        note="no runtime has 64-bit float atomics",
+        help="pass `float` elements, or take no derivative by it: wrap it in `sad.detach`",
+    ),
     "SR0510": _compile(
         "the Slang of `{entry}` does not compile for {target}",
         label="{message}",

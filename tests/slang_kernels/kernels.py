@@ -86,7 +86,7 @@ class Ray:
 
 SHADE = """
 void shade(uint3 thread : SV_DispatchThreadID, uint lane : SV_GroupIndex, uint3 group : SV_GroupID,
-           uint3 inGroup : SV_GroupThreadID, In<Ray> rays, In<float3, 2> image, Ray one, int n,
+           uint3 inGroup : SV_GroupThreadID, In<Ray> rays, In<float3, 2> image, Ray lamp, int n,
            bool isCounted, Out<float3, 2> y, Add<float3> total, Add<int> count)
 {
     if (thread.y >= y.length(0) || thread.x >= y.length(1))
@@ -94,16 +94,16 @@ void shade(uint3 thread : SV_DispatchThreadID, uint lane : SV_GroupIndex, uint3 
     if (any(group * uint3(4, 2, 1) + inGroup != thread) || lane != inGroup.y * 4 + inGroup.x)
         return;
     float3 value = image[thread.y, thread.x] * rays[thread.y].length
-                 + rays[thread.x].origin * one.turn[0][1];
+                 + rays[thread.x].origin * lamp.turn[0][1];
     y[thread.y, thread.x] = value;
     total.add(thread.y, value);
     if (isCounted)
         count.add(0, n);
 }
 
-void shade_bwd(uint2 thread : SV_DispatchThreadID, In<Ray> rays, In<float3, 2> image, Ray one,
+void shade_bwd(uint2 thread : SV_DispatchThreadID, In<Ray> rays, In<float3, 2> image, Ray lamp,
                In<float3, 2> y_bar, In<float3> total_bar, Add<Ray> rays_bar,
-               Add<float3, 2> image_bar, Add<Ray> one_bar)
+               Add<float3, 2> image_bar, Add<Ray> lamp_bar)
 {
     if (thread.y >= y_bar.length(0) || thread.x >= y_bar.length(1))
         return;
@@ -113,11 +113,11 @@ void shade_bwd(uint2 thread : SV_DispatchThreadID, In<Ray> rays, In<float3, 2> i
     by_length.length = dot(image[thread.y, thread.x], bar);
     rays_bar.add(thread.y, by_length);
     Ray by_origin = {};
-    by_origin.origin = bar * one.turn[0][1];
+    by_origin.origin = bar * lamp.turn[0][1];
     rays_bar.add(thread.x, by_origin);
-    Ray by_one = {};
-    by_one.turn[0][1] = dot(rays[thread.x].origin, bar);
-    one_bar.add(0, by_one);
+    Ray by_lamp = {};
+    by_lamp.turn[0][1] = dot(rays[thread.x].origin, bar);
+    lamp_bar.add(0, by_lamp);
 }
 """
 shade = sad.slang_kernel(
@@ -126,7 +126,7 @@ shade = sad.slang_kernel(
     {
         "rays": sad.In[Ray],
         "image": sad.In[float3, 2],
-        "one": Ray,
+        "lamp": Ray,
         "n": int,
         "isCounted": bool,
         "y": sad.Out[float3, 2],

@@ -43,16 +43,16 @@ def shade_arguments() -> tuple[list[Any], dict[str, Any]]:
         "turn": rng.normal(size=(7, 2, 2)).astype(np.float32),
         "length": rng.normal(size=7).astype(np.float32),
     }
-    one = Ray(rays["origin"][0], rays["turn"][0], 2.0)
+    lamp = Ray(rays["origin"][0], rays["turn"][0], 2.0)
     image = rng.normal(size=(5, 7, 3)).astype(np.float32)
-    return [rays, image, one, 3, True], {"dim": (5, 7), "shapes": {"total": (5,), "count": (1,)}}
+    return [rays, image, lamp, 3, True], {"dim": (5, 7), "shapes": {"total": (5,), "count": (1,)}}
 
 
 def test_structs_axes_and_system_values(device: sad.Device) -> None:
     arguments, call = shade_arguments()
-    rays, image, one, *_ = arguments
+    rays, image, lamp, *_ = arguments
     y, total, count = shade(*arguments, **call)
-    wanted = image * rays["length"][:5, None, None] + rays["origin"] * one.turn[0][1]
+    wanted = image * rays["length"][:5, None, None] + rays["origin"] * lamp.turn[0][1]
     np.testing.assert_allclose(y.numpy(), wanted, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(total.numpy(), wanted.sum(1), rtol=1e-5, atol=1e-5)
     assert count.numpy().tolist() == [3 * 35]

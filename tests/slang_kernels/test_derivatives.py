@@ -33,9 +33,9 @@ def test_pullback_and_pushforward(device: sad.Device, count: int) -> None:
     x, bar = example(count), example(count, 1)
     _, pullback = sad.vjp(mix, x, K, dim=count)
     x_bar, k_bar = pulled_mix(x, K, bar)
-    found = pullback(bar)
-    np.testing.assert_allclose(found[0].numpy(), x_bar, rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(found[1].item(), k_bar, rtol=1e-4, atol=1e-5)
+    gradients = pullback(bar)
+    np.testing.assert_allclose(gradients[0].numpy(), x_bar, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(gradients[1].item(), k_bar, rtol=1e-4, atol=1e-5)
     _, moved = sad.jvp(mix, (x, K), (bar, 2.0), dim=count)
     wanted = 2 * K * x * bar + 2 * x * x + np.append(bar[1:], np.zeros(min(count, 1)))
     np.testing.assert_allclose(moved.numpy(), wanted, rtol=1e-5, atol=1e-5)
@@ -161,6 +161,64 @@ def test_transforms_without_a_function(device: sad.Device) -> None:
     with pytest.raises(sad.DerivativeError, match="no function `forward`") as caught:
         sad.jvp(mix_kernel(forward=None), (x, K), (x, 1.0), dim=9)
     assert caught.value.code == "SR0420"
+
+
+SCALE = """
+void scale(uint i : SV_DispatchThreadID, In<T> x, T k, Add<float> total, Out<T> y)
+{
+    if (i >= x.length())
+        return;
+    y[i] = k * x[i];
+    total.add(i % 2, 1);
+}
+
+void scale_bwd(uint i : SV_DispatchThreadID, In<T> x, T k, In<T> y_bar, Add<T> x_bar,
+               Add<T> k_bar)
+{
+    if (i >= x.length())
+        return;
+    x_bar.add(i, k * y_bar[i]);
+    k_bar.add(0, x[i] * y_bar[i]);
+}
+"""
+
+
+def scale_kernel(element: str) -> Any:
+    t: Any = {"float": float}.get(element) or getattr(sad, element)
+    types = {"x": sad.In[t], "k": t, "y": sad.Out[t], "total": sad.Add[float]}
+    source = SCALE.replace("<T>", f"<{element}>").replace("T k", f"{element} k")
+    return sad.slang_kernel(source, "scale", types, group=64, backward="scale_bwd")
+
+
+@pytest.mark.parametrize("element", ["float", "float3", "float2x2", "half", "half2"])
+def test_types_of_elements(device: sad.Device, element: str) -> None:
+    if "half" in element and "half" not in device.capabilities.features:
+        pytest.skip("no half")
+    axes = {"float3": (3,), "float2x2": (2, 2), "half2": (2,)}.get(element, ())
+    dtype: Any = np.float16 if "half" in element else np.float32
+    x: Any = np.arange(5 * np.prod(axes, dtype=int)).reshape(5, *axes).astype(dtype)
+    call: dict[str, Any] = {"dim": 5, "shapes": {"total": (2,)}}
+    # One result that holds floats has no cotangent, and its function takes none.
+    with pytest.raises(sad.DerivativeError, match="`scale_bwd` does not take `total_bar`"):
+        sad.vjp(scale_kernel(element), x, x[1], **call)[1]((x, [1.0, 1.0]))
+    (y, total), pullback = sad.vjp(scale_kernel(element), x, x[1], **call)
+    np.testing.assert_array_equal(y.numpy(), x * x[1])
+    assert total.numpy().tolist() == [3.0, 2.0]
+    x_bar, k_bar = pullback((np.ones_like(x), None))
+    np.testing.assert_array_equal(x_bar.numpy(), np.broadcast_to(x[1], x.shape))
+    np.testing.assert_array_equal(k_bar.numpy(), x.sum(0))
+
+
+def test_gradients_of_doubles(device: sad.Device) -> None:
+    if "double" not in device.capabilities.features:
+        pytest.skip("no double")
+    call: dict[str, Any] = {"dim": 2, "shapes": {"total": (2,)}}
+    x = np.array([1.0, 1 / 3])
+    (y, _), pullback = sad.vjp(scale_kernel("double"), x, 2.0, **call)
+    np.testing.assert_array_equal(y.numpy(), 2 * x)
+    with pytest.raises(sad.DerivativeError, match="in double") as caught:
+        pullback((x, None))
+    assert caught.value.code == "SR0423"
 
 
 def test_second_derivatives(device: sad.Device) -> None:

@@ -69,7 +69,7 @@ def report_rows(builds: Iterable[AnyBuild]) -> list[ReportRow]:
 def _row(entry: str, target: str, point: EntryPoint) -> ReportRow:
     lowered = point.lowered
     traffic = None
-    if point.source is not None:
+    if point.source is not None and point.source[0].has_body:
         kernel, variant = point.source
         read = [resource for resource in lowered.resources if resource.role in _READ]
         bound = {name for resource in read for name in resource.members}

@@ -22,7 +22,7 @@ from shaderad.bodies.slang_signatures import (
 from shaderad.compiler.artifact import VIEWS
 from shaderad.diagnostics import error
 from shaderad.ir.nodes import Buffer, Kernel, SlangEntry, SlangKernel, SlangParameter, Uniform
-from shaderad.ir.types import Access, is_differentiable
+from shaderad.ir.types import Access, Kind, is_differentiable, scalars
 from shaderad.lower.bindings import GROUP_SIZE, Lowered, Mode, Role, SiteKind, Variant, WordKind
 from shaderad.lower.entry.points import ENTRY_NAME, note_uniforms, open_group, send_report
 from shaderad.lower.entry.scope import EntryScope
@@ -138,13 +138,18 @@ class _Entry:
         """Binds the arrays that the function takes.
 
         Raises:
-            DerivativeError: SR0421, if it does not take a derivative that is asked for.
+            DerivativeError: SR0421, if it does not take a derivative that is asked for; SR0423,
+                if that is a gradient of doubles.
         """
         for expected in self._expected.values():
             if expected.name not in self._names and self._is_needed(expected):
                 raise error("SR0421", self._kernel.span, function=self._function.name,
                             missing=expected.name, kernel=self._kernel.name,
                             parameter=str(expected), of=expected.of.name)  # fmt: skip
+            is_gradient = expected.passed is Passed.GRADIENT and self._is_needed(expected)
+            if is_gradient and Kind.DOUBLE in {s.kind for s in scalars(expected.of.type)}:
+                raise error("SR0423", self._kernel.span, name=expected.of.name,
+                            type=expected.of.type)  # fmt: skip
         note_uniforms(self._entry)
         for expected in self._expected.values():
             if expected.name in self._names and isinstance(expected.of, Buffer):
