@@ -47,7 +47,8 @@ MESSAGES: dict[str, Message] = {
         "`{function}` does not have the parameters of its kernel",
         label="{why}",
         note="it takes `{wanted}`",
-        help="give parameters these names and types, in any order, beside system values",
+        help="give parameters these names and types, in any order, beside system values such as "
+        "`uint3 thread : SV_DispatchThreadID`",
     ),
     "SR0275": _language(
         "two parameters of `{function}` would be called `{name}`",

@@ -82,8 +82,12 @@ def source_of_text(text: str, name: str) -> SlangSource:
         LanguageError: SR0269, SR0270, for text that no kernel can contain.
     """
     shown = text.splitlines(keepends=True)
-    linecache.cache[name] = (len(text), None, shown, name)
-    lines = tuple(_numbered(text, name))
+    file, number = name, 1
+    while linecache.getlines(file) not in ([], shown):  # Another text of the same line of Python.
+        number += 1
+        file = f"{name} ({number})"
+    linecache.cache[file] = (len(text), None, shown, file)
+    lines = tuple(_numbered(text, file))
     for line, span in lines:
         if _INCLUDE.match(line):
             raise error("SR0269", span, text=line.strip())

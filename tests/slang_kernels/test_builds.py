@@ -36,7 +36,7 @@ mixed = sad.slang_kernel(
     group=32, backward="mix_bwd", forward="mix_fwd",
 )
 plain = sad.slang_kernel(
-    Path(__file__).with_name("mix.slang"), "mix",
+    Path(__file__).with_name("mix.slang").read_text(), "mix",
     {"x": sad.In[float], "k": float, "y": sad.Out[float]}, group=32,
 )
 
@@ -88,6 +88,9 @@ def test_loaded_build(device: sad.Device, built: tuple[Any, Path]) -> None:
     np.testing.assert_array_equal(loaded.plain(x, K, dim=45).numpy(), out.numpy())
     with pytest.raises(sad.DerivativeError):
         sad.vjp(loaded.plain, x, K, dim=45)[1](bar)
+    for kernel in (loaded.mixed, loaded.plain):
+        with pytest.raises(sad.BoundsError, match="index 45 is out of range for `x`"):
+            kernel(x, K, dim=46).numpy()
 
 
 def test_loaded_graph(device: sad.Device, built: tuple[Any, Path]) -> None:

@@ -185,6 +185,17 @@ def test_definitions(case: str) -> None:
     assert caught.value.code == code
 
 
+def test_texts_of_one_line_of_python() -> None:
+    texts = [COPY.replace("In<float> x", f"In<float> {name}") for name in "abca"]
+    spans: list[Any] = []
+    for text in texts:
+        with pytest.raises(sad.LanguageError) as caught:
+            define(text)
+        spans.append(caught.value.span)
+    assert [span.text() for span in spans] == [text.splitlines()[0] for text in texts]
+    assert spans[0].file == spans[3].file
+
+
 def test_files_that_include_each_other(tmp_path: Path) -> None:
     path = tmp_path / "loop.slang"
     path.write_text(f'#include "loop.slang"\n{COPY}')
