@@ -14,7 +14,7 @@ from shaderad.arrays.arrays import Array, Shape, uploaded
 from shaderad.arrays.numbers import host_number
 from shaderad.arrays.syntax import SYNTAX
 from shaderad.arrays.tape import recorded_view, trace_of
-from shaderad.arrays.textures import Texture
+from shaderad.arrays.textures import OpenSampler, Texture
 from shaderad.arrays.trees import struct_fields
 from shaderad.device.devices import Device, check_same
 from shaderad.diagnostics import error
@@ -35,7 +35,12 @@ def bind_array(value: Any, t: types.BufferType, name: str, device: Device) -> Ar
         check_same(bound_texture(value, t, name).device, device, name)
         return value.texels
     if isinstance(t, types.SamplerType):
-        return sampler_array(bound_sampler(value, name), device)
+        settings = bound_sampler(value, name)
+        return (
+            settings.sampler
+            if isinstance(settings, OpenSampler)
+            else sampler_array(settings, device)
+        )
     if isinstance(value, Array):
         bound = as_element(value, t.element, name)
         check_same(bound.device, device, name)
@@ -67,9 +72,9 @@ def bound_texture(value: Any, t: types.TextureType, name: str) -> Texture:
     raise error("SR0819", name=name, type=t, found=description, make="sad.texture(image)")
 
 
-def bound_sampler(value: Any, name: str) -> SamplerSettings:
+def bound_sampler(value: Any, name: str) -> SamplerSettings | OpenSampler:
     """The argument for a sampler; raises SR0819 for anything else."""
-    if isinstance(value, SamplerSettings):
+    if isinstance(value, SamplerSettings | OpenSampler):
         return value
     raise error("SR0819", name=name, type=types.SAMPLER, found=_described(value),
                 make='sad.sampler("linear")')  # fmt: skip
@@ -155,7 +160,7 @@ def at_path(values: Mapping[str, Any], path: tuple[str, ...]) -> Any:
     for depth, field in enumerate(path[1:], start=1):
         if field == types.SIZE and isinstance(value, Texture):
             return value.size
-        if field == types.SETTINGS and isinstance(value, SamplerSettings):
+        if field == types.SETTINGS and isinstance(value, SamplerSettings | OpenSampler):
             return value.word
         fields = struct_fields(value) or {}
         if field not in fields:

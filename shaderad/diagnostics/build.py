@@ -206,6 +206,12 @@ MESSAGES: dict[str, Message] = {
         "graph `{graph}` returns {found}, which a build cannot contain",
         help="return arrays, sizes and numbers, in tuples, lists, dicts or structs",
     ),
+    "SR0736": _language(
+        "a graph that is built needs the extents, levels or format of a `{type}`",
+        note="one plan serves textures of every layout, so these are known only when it runs",
+        help="read the extents in a kernel, by `t.shape()`; take the derivative by a texture of "
+        "the loaded graph, as in `sad.vjp(loaded.graph, t)`",
+    ),
     "SR0750": _compile(
         "`--vet` cannot check `{file}`: {adapter} lacks {missing}",
         note="naga needs a device that has all features of the code",

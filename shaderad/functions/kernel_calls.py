@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from shaderad.arrays.arguments import at_path, bound_sampler, bound_texture
 from shaderad.arrays.arrays import Array, array
-from shaderad.arrays.textures import Texture
+from shaderad.arrays.textures import OpenSampler, Texture
 from shaderad.arrays.traced_sizes import shape_of
 from shaderad.arrays.trees import struct_fields
 from shaderad.device.lines import user_span
@@ -140,7 +140,8 @@ def _operands(facts: KernelFacts, argument_by_name: Mapping[str, Any]) -> dict[s
             continue
         name = ".".join(uniform.path)
         argument = at_path(argument_by_name, uniform.path)
-        if _is_of_resource(argument_by_name, uniform.path):
+        is_array = isinstance(argument, Array)  # also the size of an open texture
+        if not is_array and _is_of_resource(argument_by_name, uniform.path):
             value_by_name[uniform.name] = _constant(argument, uniform.type)
             continue
         x = _element_array(argument, uniform.type, name)
@@ -156,6 +157,8 @@ def _resource(argument: Any, t: BufferType, name: str) -> Value:
     if isinstance(t, TextureType):
         return tracing().value_of(bound_texture(argument, t, name).texels)
     settings = bound_sampler(argument, name)
+    if isinstance(settings, OpenSampler):
+        return tracing().value_of(settings.sampler)
     return tracing().shared_input(ArrayType(t.element, ()), settings)
 
 

@@ -298,6 +298,14 @@ def resolve(
     return _Resolver(namespace, span, {} if structs is None else structs).resolve(annotation)
 
 
+def resource_type(annotation: object) -> ir.TextureType | ir.SamplerType | None:
+    """The type of a texture or sampler; `None` for any other annotation."""
+    is_texture = isinstance(annotation, Subscripted) and annotation.form.name in _DIMENSIONS
+    if not is_texture and not isinstance(annotation, SamplerMark):
+        return None
+    return cast("Any", resolve(annotation, {}, None))
+
+
 class _Resolver:
     """Resolves the annotations of one place."""
 

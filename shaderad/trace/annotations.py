@@ -19,7 +19,7 @@ from shaderad.device.words import words_of
 from shaderad.diagnostics import Span, error
 from shaderad.ir import sizes
 from shaderad.ir.arrays import ArrayType
-from shaderad.ir.types import FLOAT, Scalar, Type
+from shaderad.ir.types import FLOAT, SamplerType, Scalar, TextureType, Type
 from shaderad.language.annotations import TypeObject
 from shaderad.runtime import buffers
 from shaderad.trace.arguments import Arguments
@@ -33,6 +33,8 @@ class Wanted:
     element: Type
     extents: tuple[str | int, ...] | None
     """A name or number for each axis; `None` if any shape is accepted."""
+    resource: TextureType | SamplerType | None = None
+    """The type of a texture or sampler, in the signature of a build."""
 
 
 class Annotations:

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast, get_args, get_origin, is_typeddict
 
 from shaderad.arrays import trees
+from shaderad.arrays.arguments import bind_array
 from shaderad.arrays.arrays import Array
 from shaderad.arrays.dtypes import ArrayAnnotation, element_type
+from shaderad.arrays.numbers import host_number
+from shaderad.arrays.textures import OpenSampler, OpenTexture, Texture, texel_count_of
 from shaderad.device.devices import Device
 from shaderad.diagnostics import Span, error
 from shaderad.ir import sizes
@@ -23,13 +26,18 @@ from shaderad.ir.types import (
     BOOL,
     FLOAT,
     INT,
+    SETTINGS,
+    SIZE,
+    UINT,
     Matrix,
+    SamplerType,
     Scalar,
     Struct,
+    TextureType,
     Type,
     Vector,
 )
-from shaderad.language.annotations import TypeObject
+from shaderad.language.annotations import TypeObject, resource_type
 from shaderad.language.structs import StructInfo, info_of
 from shaderad.trace.annotations import Annotations, Wanted, converted
 from shaderad.trace.arguments import Arguments
@@ -97,15 +105,44 @@ class GraphSignature:
             ShapeError: SR0345 for the number of axes, SR0346 for a size, SR0350 to SR0367 for the
                 elements, SR0333 for a container of another structure.
         """
-        skeleton = tuple([tree for name, tree in self.skeleton.items() if name not in self.fixed])
         arrays: list[Array] = []
-        for tree, argument in zip(skeleton, arguments, strict=True):
-            places, structure = trees.flatten(tree)
+        skeleton: list[Any] = []
+        own = [tree for name, tree in self.skeleton.items() if name not in self.fixed]
+        for tree, argument in zip(own, arguments, strict=True):
+            places, structure = trees.flatten(tree, _kind_of)
             parts = trees.matched(structure, argument, f"an argument of `{self.name}`")
-            for place, part in zip(cast("list[Placeholder]", places), parts, strict=True):
-                name, wanted = self.names[place.position], self.wanted[place.position]
-                arrays.append(converted(name, part, wanted, device))
-        return Arguments(skeleton, tuple(arrays))
+            placed = [
+                self._placed(cast("Placeholder", place), part, arrays, device)
+                for place, part in zip(places, parts, strict=True)
+            ]
+            skeleton.append(structure.unflatten(placed))
+        return Arguments(tuple(skeleton), tuple(arrays))
+
+    def _placed(
+        self,
+        place: Placeholder | OpenTexture | OpenSampler,
+        x: Any,
+        arrays: list[Array],
+        device: Device,
+    ) -> Any:
+        """Adds the arrays of the part `x` of an argument; its place in the skeleton of the call."""
+        if isinstance(place, OpenTexture | OpenSampler):
+            arrays.extend(self._resource(place, x, device))
+            return Texture(x.outline, place.texels) if isinstance(place, OpenTexture) else x
+        name, wanted = self.names[place.position], self.wanted[place.position]
+        arrays.append(converted(name, x, wanted, device))
+        return place
+
+    def _resource(
+        self, leaf: OpenTexture | OpenSampler, x: Any, device: Device
+    ) -> tuple[Array, Array]:
+        """The array of a texture or sampler, and its number."""
+        content, number = cast("Iterable[Placeholder]", (trees.children(leaf) or {}).values())
+        t, name = self.wanted[content.position].resource, self.names[content.position]
+        assert t is not None
+        array = bind_array(x, t, name, device)
+        word = x.size if isinstance(x, Texture) else x.word
+        return array, host_number(word, self.wanted[number.position].element, name, device)
 
     def form(self, arguments: Arguments) -> Form:
         """The named sizes of a call.
@@ -123,6 +160,11 @@ class GraphSignature:
                     raise error("SR0347", name=extent, left=argument, first=first, right=name,
                                 second=number)  # fmt: skip
         return Form(self.types, {name: number for name, (number, _) in use_by_name.items()})
+
+
+def _kind_of(tree: Any) -> type[trees.Container] | None:
+    is_resource = isinstance(tree, OpenTexture | OpenSampler)
+    return None if is_resource else trees.container_of(tree)
 
 
 def signature_of(
@@ -175,6 +217,9 @@ class _Reader:
             return self._array(Wanted(_NUMBERS[meaning], ()), name)
         if isinstance(meaning, TypeObject):
             return self._array(Wanted(meaning.ir_type, ()), name)
+        resource = resource_type(meaning)
+        if resource is not None:
+            return self._resource(resource, name)
         if get_origin(meaning) is tuple:
             parts = [self.tree(item, f"{name}[{k}]") for k, item in enumerate(get_args(meaning))]
             return None if None in parts else tuple(parts)
@@ -188,6 +233,8 @@ class _Reader:
             inner = info_of(info.nested[t]) if isinstance(t, Struct) else None
             if inner is not None:
                 parts[key] = self._of_struct(inner, place)
+            elif isinstance(t, TextureType | SamplerType):
+                parts[key] = self._resource(t, place)
             elif isinstance(t, Scalar | Vector | Matrix):
                 parts[key] = self._array(Wanted(t, ()), place)
             else:
@@ -208,12 +255,25 @@ class _Reader:
             return None
         return parts if is_typeddict(class_) else class_(**parts)
 
+    def _resource(self, t: TextureType | SamplerType, name: str) -> OpenTexture | OpenSampler:
+        """A texture or sampler, then the number that kernels read beside it."""
+        if isinstance(t, SamplerType):
+            sampler = self._placeholder(Wanted(t.element, (), t), name)
+            return OpenSampler(sampler, self._placeholder(Wanted(UINT, ()), f"{name}.{SETTINGS}"))
+        count = texel_count_of(len(self.wanted))
+        texels = self._placeholder(Wanted(t.element, (count,), t), name)
+        size = Wanted(Vector(INT, 4), ())
+        return OpenTexture(t, texels, self._placeholder(size, f"{name}.{SIZE}"))
+
     def _array(self, wanted: Wanted, name: str) -> Placeholder | None:
         if wanted.extents is None:
             return None
         for extent in wanted.extents:
             if isinstance(extent, str) and not (extent.isidentifier() and extent.isascii()):
                 raise error("SR0731", graph=self._graph, name=name, found=extent)
+        return self._placeholder(wanted, name)
+
+    def _placeholder(self, wanted: Wanted, name: str) -> Placeholder:
         self.wanted.append(wanted)
         self.names.append(name)
         return Placeholder(len(self.wanted) - 1)

@@ -15,11 +15,36 @@ from shaderad.bundle.format.description import (
     one_of,
 )
 from shaderad.bundle.format.plans import PlansEntry
-from shaderad.ir.types import ANNOTATED, Access, Dimension
+from shaderad.ir.types import (
+    ANNOTATED,
+    Access,
+    BufferType,
+    Dimension,
+    SamplerType,
+    TextureType,
+    Type,
+)
+from shaderad.ir.types import SAMPLER as SAMPLER_TYPE
 
 ARRAY, SAMPLER = "array", "Sampler"
 RESOURCES = (ARRAY, *(f"Texture{dimension.value}" for dimension in Dimension), SAMPLER)
 """The resources that kernels read: buffers, textures by annotation, samplers."""
+
+
+def resource_name(t: BufferType) -> str:
+    """The resource of a parameter."""
+    if isinstance(t, TextureType):
+        return f"Texture{t.dimension.value}"
+    return SAMPLER if isinstance(t, SamplerType) else ARRAY
+
+
+def resource_type(resource: str, access: Access, element: Type, rank: int) -> BufferType:
+    """The type of a parameter with this resource."""
+    if resource == ARRAY:
+        return BufferType(access, element, rank)
+    if resource == SAMPLER:
+        return SAMPLER_TYPE
+    return TextureType(access, element, rank, Dimension(resource.removeprefix("Texture")))
 
 
 class ArrayEntry(msgspec.Struct, omit_defaults=True):
@@ -98,9 +123,13 @@ class KernelEntry(Entry, tag_field="kind", tag="kernel", kw_only=True, omit_defa
 
 
 class TreeEntry(msgspec.Struct, omit_defaults=True):
-    """An argument or result: an array, or a container of arrays."""
+    """An argument or result: an array, or a container of arrays.
 
-    kind: Literal["array", "size", "number", "value", "tuple", "list", "dict", "named tuple"]
+    A texture or sampler has two parts: the array that stands for it, and its number.
+    """
+
+    kind: Literal["array", "texture", "sampler", "size", "number", "value", "tuple", "list",
+                  "dict", "named tuple"]  # fmt: skip
     index: Annotated[int, msgspec.Meta(ge=-1, le=2**31 - 1)] = -1
     """For an array, its position in `inputs` or `outputs`."""
     size: SizeText = 0

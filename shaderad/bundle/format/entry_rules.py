@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from shaderad.arrays.textures import texel_count_of
 from shaderad.bundle.format.entries import (
     ARRAY,
     RESOURCES,
@@ -25,8 +26,9 @@ from shaderad.lower.bindings import BOUNDS
 def check_graph(entry: GraphEntry) -> None:
     """Checks names, and that the shapes of the inputs determine every size."""
     _check_entry(entry)
+    texels = {texel_count_of(k) for k, each in enumerate(entry.inputs) if each.resource != ARRAY}
     for name in entry.sizes:
-        if not (name.isidentifier() and name.isascii()):
+        if not (name.isidentifier() and name.isascii()) and name not in texels:
             raise ValueError(f"a size `{name}`")
     extents = [extent for each in entry.inputs for extent in each.shape]
     named = {extent for extent in extents if isinstance(extent, str)}
@@ -76,12 +78,6 @@ def _check_shapes(entry: KernelEntry) -> None:
             raise ValueError(f"a shape {array.shape} of `{array.name}`")
     if sorted(sizes) != sorted(entry.sizes):
         raise ValueError(f"sizes {entry.sizes}")
-    for array in (*entry.inputs, *entry.outputs):
-        is_read = array.access is Access.IN
-        if array.resource not in RESOURCES or (array.resource != ARRAY and not is_read):
-            raise ValueError(f"a {array.resource} `{array.name}`")
-        if array.resource != ARRAY and len(array.shape) != (array.resource != SAMPLER):
-            raise ValueError(f"a shape {array.shape} of `{array.name}`")
     if any(array.access is not Access.IN for array in entry.inputs):
         raise ValueError("an input that is written")
     if any(array.access in (Access.IN, Access.SCRATCH, Access.GROUP) for array in entry.outputs):
@@ -92,6 +88,13 @@ def _check_entry(entry: KernelEntry | GraphEntry) -> None:
     """Checks the fields that kernels and graphs have in common."""
     if entry.bounds not in BOUNDS:
         raise ValueError(f"bounds `{entry.bounds}`")
+    for array in entry.inputs:
+        if array.resource not in RESOURCES:
+            raise ValueError(f"a {array.resource} `{array.name}`")
+        if array.resource != ARRAY and len(array.shape) != (array.resource != SAMPLER):
+            raise ValueError(f"a shape {array.shape} of `{array.name}`")
+    if any(array.resource != ARRAY for array in entry.outputs):
+        raise ValueError("an output that is a texture or sampler")
     _check_unique((parameter.name for parameter in entry.parameters), "parameters")
     uniforms = entry.uniforms if isinstance(entry, KernelEntry) else ()
     names = (each.name for each in (*entry.inputs, *uniforms, *entry.outputs))

@@ -7,8 +7,9 @@ from collections.abc import Container, Sequence
 from typing import Any
 
 from shaderad.arrays import trees
+from shaderad.arrays.textures import OpenSampler, OpenTexture
 from shaderad.arrays.traced_sizes import shown
-from shaderad.bundle.format.entries import ArrayEntry, GraphEntry, TreeEntry
+from shaderad.bundle.format.entries import ArrayEntry, GraphEntry, TreeEntry, resource_type
 from shaderad.bundle.format.entry_rules import check_graph
 from shaderad.bundle.format.type_names import TypeReader
 from shaderad.bundle.read.loaded_files import Files
@@ -17,7 +18,7 @@ from shaderad.differentiate.loaded_graphs import LoadedGraph
 from shaderad.execute.prebuilt import PrebuiltGraph
 from shaderad.ir.arrays import ArrayType, Value
 from shaderad.ir.sizes import Shape
-from shaderad.ir.types import Type
+from shaderad.ir.types import SamplerType, TextureType, Type
 from shaderad.trace.annotations import Wanted
 from shaderad.trace.calls import Placeholder, TracedFunction
 from shaderad.trace.signatures import GraphSignature
@@ -31,6 +32,10 @@ def loaded_graph(files: Files, types: TypeReader, entry: GraphEntry) -> LoadedGr
         KeyError, ValueError: The manifest contradicts itself.
     """
     return _GraphReader(files, types, entry).graph()
+
+
+Resources = Sequence[TextureType | SamplerType | None]
+"""For each input, its type if it is a texture or sampler."""
 
 
 class _GraphReader:
@@ -66,7 +71,10 @@ class _GraphReader:
 
     def _signature(self, inputs: Sequence[Value]) -> GraphSignature:
         entry, size_names = self._entry, frozenset(self._entry.sizes)
-        skeleton = {p.name: _tree(p.tree, len(inputs), size_names) for p in entry.parameters}
+        resources = [self._resource(array) for array in entry.inputs]
+        skeleton = {
+            p.name: _tree(p.tree, len(inputs), size_names, resources) for p in entry.parameters
+        }
         arrays = [leaf for leaf in trees.leaves(skeleton) if isinstance(leaf, Placeholder)]
         if [leaf.position for leaf in arrays] != [*range(len(inputs))]:
             raise ValueError("inputs other than those of its parameters")
@@ -74,8 +82,8 @@ class _GraphReader:
             name=entry.name,
             skeleton=skeleton,
             wanted=tuple(
-                Wanted(v.element, tuple(array.shape))
-                for v, array in zip(inputs, entry.inputs, strict=True)
+                Wanted(v.element, tuple(array.shape), resource)
+                for v, array, resource in zip(inputs, entry.inputs, resources, strict=True)
             ),
             names=tuple(array.name for array in entry.inputs),
             fixed=frozenset(p.name for p in entry.parameters if p.tree.kind == "value"),
@@ -86,11 +94,22 @@ class _GraphReader:
             },
         )
 
+    def _resource(self, array: ArrayEntry) -> TextureType | SamplerType | None:
+        element = self._types.type(array.type)
+        t = resource_type(array.resource, array.access, element, len(array.shape))
+        return t if isinstance(t, TextureType | SamplerType) else None
+
     def _array(self, array: ArrayEntry) -> tuple[Type, Shape]:
         return self._types.type(array.type), shape_in(array.shape, self._entry.sizes)
 
 
-def _tree(entry: TreeEntry, count: int, in_scope: Container[str], depth: int = 0) -> Any:
+def _tree(
+    entry: TreeEntry,
+    count: int,
+    in_scope: Container[str],
+    resources: Resources = (),
+    depth: int = 0,
+) -> Any:
     """The tree of `entry`, with a `Placeholder` for each of at most `count` arrays."""
     if depth > DEPTH_LIMIT:
         raise ValueError(f"a container inside of {DEPTH_LIMIT} others")
@@ -98,18 +117,33 @@ def _tree(entry: TreeEntry, count: int, in_scope: Container[str], depth: int = 0
         if not 0 <= entry.index < count:
             raise ValueError(f"an array {entry.index}, which is none")
         return Placeholder(entry.index)
+    if entry.kind in ("texture", "sampler"):
+        return _resource(entry, resources)
     if entry.kind == "size":
         return shown(size_in(entry.size, in_scope))
     if entry.kind == "number":
         return _number(str(entry.value))
     if entry.kind == "value":
         return entry.value
-    parts = [_tree(part, count, in_scope, depth + 1) for part in entry.parts]
+    parts = [_tree(part, count, in_scope, resources, depth + 1) for part in entry.parts]
     if entry.kind == "dict":
         return dict(zip(entry.names, parts, strict=True))
     if entry.kind == "named tuple":
         return _named_tuple(entry.name, entry.names, parts)
     return tuple(parts) if entry.kind == "tuple" else parts
+
+
+def _resource(entry: TreeEntry, resources: Resources) -> OpenTexture | OpenSampler:
+    """A texture or sampler of the inputs, and the number beside it."""
+    content, number = (Placeholder(part.index) for part in entry.parts)
+    t = resources[content.position] if 0 <= content.position < len(resources) else None
+    if number.position != content.position + 1:
+        raise ValueError(f"a {entry.kind} without its number")
+    if isinstance(t, TextureType) and entry.kind == "texture":
+        return OpenTexture(t, content, number)
+    if isinstance(t, SamplerType) and entry.kind == "sampler":
+        return OpenSampler(content, number)
+    raise ValueError(f"a {entry.kind}, which is none")
 
 
 def _number(text: str) -> int | float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from shaderad.bundle.format.entries import ARRAY, SAMPLER, ArrayEntry, KernelEntry
+from shaderad.bundle.format.entries import ArrayEntry, KernelEntry, resource_type
 from shaderad.bundle.format.entry_rules import check_kernel, dim_of
 from shaderad.bundle.format.type_names import TypeReader
 from shaderad.bundle.read.loaded_files import Files, span_in
@@ -15,8 +15,7 @@ from shaderad.execute.prebuilt import PrebuiltKernel
 from shaderad.functions.run_kernel import call_kernel
 from shaderad.ir import nodes
 from shaderad.ir.pointers import POINTED
-from shaderad.ir.types import SAMPLER as SAMPLER_TYPE
-from shaderad.ir.types import Access, BufferType, Dimension, Struct, TextureType, Type
+from shaderad.ir.types import Access, Struct, Type
 from shaderad.language.signatures import KernelSignature, Launchable
 
 
@@ -106,14 +105,8 @@ class _KernelReader:
         )
 
     def _buffer(self, array: ArrayEntry) -> nodes.Buffer:
-        element, rank = self._types.type(array.type), len(array.shape)
-        if array.resource == ARRAY:
-            t = BufferType(array.access, element, rank)
-        elif array.resource == SAMPLER:
-            t = SAMPLER_TYPE
-        else:
-            dimension = Dimension(array.resource.removeprefix("Texture"))
-            t = TextureType(array.access, element, rank, dimension)
+        element = self._types.type(array.type)
+        t = resource_type(array.resource, array.access, element, len(array.shape))
         return nodes.Buffer(name=array.name, path=(*array.path,), type=t)
 
 

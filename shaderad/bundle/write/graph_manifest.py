@@ -6,9 +6,12 @@ Invariant: entries hold only names, numbers and expressions; the same build give
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any, cast
 
 from shaderad.arrays import trees
+from shaderad.arrays.pointers import HostPointer
+from shaderad.arrays.textures import OpenSampler, OpenTexture, Texture
 from shaderad.arrays.traced_sizes import TracedSize
 from shaderad.bundle.format import entries as to
 from shaderad.bundle.format.plan_names import result_names
@@ -46,17 +49,25 @@ def graph_entry(build: GraphBuild, file_of: FileNames, types: TypeTable) -> to.G
             _parameter(name, tree, signature, graph.name)
             for name, tree in signature.skeleton.items()
         ],
-        inputs=[
-            _array(*row, types)
-            for row in zip(signature.names, signature.types, graph.wanted, strict=True)
-        ],
+        inputs=_inputs(signature, graph.wanted, types),
         outputs=[
             _array(name, v.type, is_differentiable(v.element), types)
             for name, v in zip(outputs, values, strict=True)
         ],
-        result=_tree(variant.out, graph.name),
+        result=_tree(variant.out, graph.name, is_result=True),
         targets=plans_entries(build, file_of, types),
     )
+
+
+def _inputs(
+    signature: GraphSignature, differentiated: Sequence[bool], types: TypeTable
+) -> list[to.ArrayEntry]:
+    rows = zip(signature.names, signature.types, differentiated, strict=True)
+    inputs = [_array(*row, types) for row in rows]
+    for entry, wanted in zip(inputs, signature.wanted, strict=True):
+        if wanted.resource is not None:
+            entry.resource = to.resource_name(wanted.resource)
+    return inputs
 
 
 def _parameter(name: str, tree: Any, signature: GraphSignature, graph: str) -> to.GraphParameter:
@@ -71,14 +82,23 @@ def _array(name: str, t: ArrayType, has_derivative: bool, types: TypeTable) -> t
     return to.ArrayEntry(name, types.name(t.element), shape, has_derivative)
 
 
-def _tree(tree: Any, graph: str, *, is_fixed: bool = False) -> to.TreeEntry:
+def _tree(
+    tree: Any, graph: str, *, is_fixed: bool = False, is_result: bool = False
+) -> to.TreeEntry:
     """A tree of arrays; a fixed parameter is written as the text of its value."""
     if is_fixed:
         return to.TreeEntry("value", value=_ADDRESS.sub("", repr(tree)))
     parts = trees.children(tree)
     if parts is None:
         return _leaf(tree, graph)
-    inner = [_tree(part, graph) for part in parts.values()]
+    if is_result and isinstance(
+        tree, HostPointer | Texture | OpenSampler
+    ):  # no plan writes a texture or pointer
+        raise error("SR0735", graph=graph, found=trees.described(tree))
+    if isinstance(tree, OpenTexture | OpenSampler):
+        kind = "texture" if isinstance(tree, OpenTexture) else "sampler"
+        return to.TreeEntry(kind, parts=[_leaf(part, graph) for part in parts.values()])
+    inner = [_tree(part, graph, is_result=is_result) for part in parts.values()]
     kind = cast("type[Any]", type(tree))
     if hasattr(kind, "_fields"):
         names = [*kind._fields]

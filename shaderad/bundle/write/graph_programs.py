@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import compress
 
 from shaderad.bundle.format.plan_names import plan_name, result_names
@@ -20,6 +21,7 @@ from shaderad.device.stages import Choice
 from shaderad.execute.derivative_graphs import pulled, pushed
 from shaderad.execute.kernel_steps import StagedPasses
 from shaderad.execute.plan_to_schedule import lowered_passes, schedule
+from shaderad.execute.schedule import Schedule
 from shaderad.ir.arrays import Value
 from shaderad.ir.types import is_differentiable
 from shaderad.lower.bindings import Mode, Role
@@ -60,8 +62,8 @@ def build_graph(
         shape = profile.launch_shape
         at_all_sizes = PlanChoices({}, limits.group_bytes, shape)
         planned = plan(built, limits.storage_buffers, shape)
-        planned = schedule(at_all_sizes.chosen(planned), programs)
-        return ModePlan(planned, *names[mode])
+        scheduled = schedule(at_all_sizes.chosen(planned), programs)
+        return ModePlan(_without_texels(scheduled, graph), *names[mode])
 
     by_mode, refusals = build_modes(
         build_mode,
@@ -74,6 +76,13 @@ def build_graph(
         with_forward=with_forward,
     )
     return programs.begun(by_mode, refusals, compile_with)
+
+
+def _without_texels(planned: Schedule, graph: TracedGraph) -> Schedule:
+    """Textures and samplers have no bytes, also those that no program reads."""
+    resources = {k for k, w in enumerate(graph.signature.wanted) if w.resource is not None}
+    counts = (0 if k in resources else n for k, n in enumerate(planned.byte_counts))
+    return replace(planned, byte_counts=tuple(counts))
 
 
 def _float_flags(values: Sequence[Value]) -> tuple[bool, ...]:

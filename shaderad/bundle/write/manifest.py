@@ -29,8 +29,6 @@ from shaderad.ir.pointers import comes_apart
 from shaderad.ir.types import (
     Access,
     BufferType,
-    SamplerType,
-    TextureType,
     is_differentiable,
 )
 from shaderad.language.values import known_number
@@ -138,7 +136,7 @@ def _kernel(build: KernelBuild, file_of: FileNames, types: TypeTable) -> to.Kern
             else is_differentiable(b.type),
             path=[*b.path],
             access=b.access,
-            resource=_resource(b.type),
+            resource=to.resource_name(b.type),
         )
         for b in kernel.buffers
     ]
@@ -163,19 +161,13 @@ def _kernel(build: KernelBuild, file_of: FileNames, types: TypeTable) -> to.Kern
     )
 
 
-def _resource(t: BufferType) -> str:
-    if isinstance(t, TextureType):
-        return f"Texture{t.dimension.value}"
-    return to.SAMPLER if isinstance(t, SamplerType) else to.ARRAY
-
-
 def _parameter(parameter: KernelParameter, constants: Mapping[str, object]) -> to.KernelArgument:
     name, t = parameter.name, parameter.type
     if parameter.is_const:
         return to.KernelArgument(name, str(t), "constant", _constant(constants[name]))
     if isinstance(t, BufferType):
         kinds = {to.ARRAY: "array", to.SAMPLER: "sampler"}
-        kind = cast("Any", kinds.get(_resource(t), "texture"))
+        kind = cast("Any", kinds.get(to.resource_name(t), "texture"))
         return to.KernelArgument(name, str(t.element), kind)
     return to.KernelArgument(name, str(t), "struct of arrays" if comes_apart(t) else "uniform")
 

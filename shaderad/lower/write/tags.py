@@ -158,19 +158,25 @@ class Tags:
         """The function of a tag that reads a texel by its number; 0 for `outside`."""
         t = b.type
         assert isinstance(t, TextureType)
-        size = next(u for u in self._module.kernel.uniforms if u.path == (*b.path, SIZE))
-        words = [
-            self._module.word(Word(WordKind.UNIFORM, size.name, k), f"{size.name}_{k}", "int")
-            for k in range(4)
-        ]
         is_cube = str(t.dimension is Dimension.CUBE).lower()
-        place = f"texelPlace(int4({', '.join(words)}), number, {is_cube})"
+        place = f"texelPlace({self._size_text(b)}, number, {is_cube})"
         swizzle = {Dimension.LINE: "xw", Dimension.PLANE: "xyw"}.get(t.dimension, "xyzw")
         texture = self._arrays.resource_name(Role.INPUT, b.name)
         load = f"{texture}.Load({place}.{swizzle})"
         zero = self._module.types.zero(t.element)
         head = f"static {t.element} texel(uint number)"
         return [f"{head} {{ return number == outside ? {zero} : {load}; }}"]
+
+    def _size_text(self, b: Buffer) -> str:
+        """The size of a texture, from memory or from the constant buffer."""
+        size = next(u for u in self._module.kernel.uniforms if u.path == (*b.path, SIZE))
+        if size.name in self._module.variant.device_uniforms:
+            return f"int4.read<{self.reader(Role.UNIFORM, size.name, size.type)}>(0)"
+        words = [
+            self._module.word(Word(WordKind.UNIFORM, size.name, k), f"{size.name}_{k}", "int")
+            for k in range(4)
+        ]
+        return f"int4({', '.join(words)})"
 
     def _reader_lines(self, role: Role, name: str, t: Type) -> list[str]:
         """The functions of a tag that read 32-bit or 16-bit words of an array."""
