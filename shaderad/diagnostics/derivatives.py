@@ -137,9 +137,9 @@ MESSAGES: dict[str, Message] = {
         help="check at another point",
     ),
     "SR0468": _derivative(
-        "a jacobian needs arguments that are one array of floats or one number",
-        label="argument {position} is {found}",
-        help="differentiate by one field at a time, or use `sad.vjp`",
+        "there is no jacobian by an array of structs",
+        label="argument {position} holds `{found}`",
+        help="pass an array for each field, or use `sad.vjp`",
     ),
     "SR0469": _derivative(
         "a gradient cannot be added to this content of `accumulate`",

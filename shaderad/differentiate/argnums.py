@@ -6,14 +6,8 @@ import operator
 from collections.abc import Sequence
 from typing import Any, cast
 
-import numpy as np
-
-from shaderad.arrays import trees
-from shaderad.arrays.arrays import Array
-from shaderad.arrays.trees import struct_fields
 from shaderad.diagnostics import error, text_of
 from shaderad.differentiate.leaves import Linearised
-from shaderad.ir import types
 
 
 def positions_of(argnums: int | Sequence[int], count: int) -> list[int]:
@@ -46,17 +40,6 @@ def check_differentiable(at: Linearised, positions: Sequence[int]) -> None:
     for position in positions:
         if not at.is_differentiable(position):
             raise error("SR0456", position=position)
-
-
-def check_one_array(given: Any, position: int) -> None:
-    is_floats = isinstance(given, Array) and types.is_float(given.element)
-    if isinstance(given, Array) or struct_fields(given) is not None:
-        is_plain = is_floats
-    else:
-        is_list = isinstance(given, tuple | list | dict)
-        is_plain = not is_list and np.asarray(given).dtype.kind in "fiu"
-    if not is_plain:
-        raise error("SR0468", position=position, found=trees.described(given))
 
 
 def as_arguments(given: Any) -> Sequence[Any]:

@@ -15,8 +15,11 @@ from typing import Any, cast
 
 import numpy as np
 
-from shaderad.arrays.arrays import Array
+from shaderad.arrays import trees
+from shaderad.arrays.arrays import Array, is_host_array
+from shaderad.arrays.textures import Texture
 from shaderad.arrays.traced_sizes import shown
+from shaderad.diagnostics import error
 from shaderad.differentiate.leaves import Linearised
 from shaderad.differentiate.linearised_traces import TraceCore
 from shaderad.functions import components, elements, layout, loops
@@ -40,31 +43,120 @@ Derivatives = Callable[[Any], list[Any]]
 
 def jacobians_at(
     at: Linearised, args: Sequence[Any], positions: Sequence[int], mode: str, *, is_silent: bool
-) -> list[Array]:
-    """The Jacobian by each argument at `positions`; `mode` is ``"reverse"`` or ``"forward"``.
+) -> list[Any]:
+    """The Jacobian by each argument at `positions`, built like it.
 
+    `mode` is ``"reverse"`` or ``"forward"``.
     `is_silent`: True if the graph of the Jacobian computes the result, too, which prints.
+
+    Raises:
+        DerivativeError: SR0468 for arrays of structs.
     """
     if is_silent and isinstance(at.core, TraceCore):
         silent = replace(at.core, graph=silent_graph(at.core.graph), zero_wins=True)
         at = replace(at, core=silent)
     if mode == "reverse":
-        rows = _of_units(lambda unit: at.pull(unit, positions, None), at.out, at)
-        pairs = zip(positions, rows, strict=True)
-        return [_laid_out(x, at.out, args[k], is_forward=False) for k, x in pairs]
-
-    def pushed(position: int, unit: Any) -> list[Any]:
-        return [at.push([unit if k == position else None for k in range(len(args))])]
-
-    columns = {k: _of_units(partial(pushed, k), args[k], at)[0] for k in positions}
-    return [_laid_out(columns[k], at.out, args[k], is_forward=True) for k in positions]
+        return _by_rows(at, positions)
+    return [_by_columns(at, args, position) for position in positions]
 
 
-def _laid_out(rows: Array, out: Array, argument: Any, *, is_forward: bool) -> Array:
-    """The derivatives for all unit vectors, along the first axis of `rows`, as a Jacobian."""
-    sides = [buffers.base_of(x.element) for x in (out, argument) if isinstance(x, Array)]
-    scalar = types.DOUBLE if types.DOUBLE in sides else types.FLOAT
-    shape = tuple(map(shown, (*_spelled(out), *_spelled(argument))))
+def _by_rows(at: Linearised, positions: Sequence[int]) -> list[Any]:
+    """The gradients, with a row for each scalar of the result."""
+    gradients: list[Any] = []
+
+    def pulled(unit: Any) -> list[Array]:
+        gradients[:] = at.pull(unit, positions, None)
+        return [
+            _plain(leaf, position)
+            for position, gradient in zip(positions, gradients, strict=True)
+            for leaf in trees.leaves(gradient)
+            if isinstance(leaf, Array)
+        ]
+
+    rows = iter(_of_units(pulled, at.out, at))
+
+    def laid_out(leaf: Any) -> Any:
+        if not isinstance(leaf, Array):
+            return leaf
+        x = next(rows)
+        return _laid_out(x, at.out, _spelled(x)[1:], is_forward=False)
+
+    return [trees.mapped(laid_out, gradient) for gradient in gradients]
+
+
+def _by_columns(at: Linearised, args: Sequence[Any], position: int) -> Any:
+    """The Jacobian by one argument, with a column for each of its scalars."""
+
+    def column(like: Any, tangent_of: Callable[[Any], Any]) -> Array:
+        def pushed(unit: Any) -> list[Any]:
+            tangents = [tangent_of(unit) if k == position else None for k in range(len(args))]
+            return [at.push(tangents)]
+
+        (rows,) = _of_units(pushed, _plain(like, position), at)
+        return _laid_out(rows, at.out, _spelled(like), is_forward=True)
+
+    argument = args[position]
+    is_list = isinstance(argument, list) and trees.container_of(argument) is not None
+    if is_list and not isinstance(at.core, TraceCore):  # host structs as an array
+        raise error("SR0468", position=position, found=trees.described(argument))
+    leaves, structure = trees.flatten(argument, _kind_of)
+
+    def by_leaf(k: int, leaf: Any) -> Any:
+        def alone(tangent: Any) -> Any:
+            return structure.unflatten([tangent if j == k else None for j in range(len(leaves))])
+
+        if isinstance(leaf, Texture):
+            zeros = _levels(leaf)
+            levels = [column(x, partial(_one_of, zeros, j, alone)) for j, x in enumerate(zeros)]
+            return levels[0] if len(levels) == 1 else tuple(levels)
+        return column(leaf, alone) if _holds_floats(leaf) else None
+
+    return structure.derivative([by_leaf(k, leaf) for k, leaf in enumerate(leaves)])
+
+
+def _kind_of(tree: Any) -> type[trees.Container] | None:
+    return None if isinstance(tree, Texture) else trees.container_of(tree)
+
+
+def _one_of(zeros: Sequence[Any], k: int, alone: Callable[[Any], Any], unit: Any) -> Any:
+    """The tangent of a texture, of which one level moves."""
+    return alone(unit if len(zeros) == 1 else (*zeros[:k], unit, *zeros[k + 1 :]))
+
+
+def _levels(texture: Texture) -> list[Any]:
+    """Zeros in the form of the derivative by a texture: of level 0, or of each given level."""
+    channels = (texture.channel_count,) if texture.channel_count > 1 else ()
+    count = 1 if texture.mips_are_made else texture.level_count
+    return [np.zeros((*texture.shape_of(k), *channels), np.float32) for k in range(count)]
+
+
+def _holds_floats(leaf: Any) -> bool:
+    if isinstance(leaf, Array):
+        return types.is_differentiable(leaf.element)
+    return (isinstance(leaf, int | float | list) or is_host_array(leaf)) and (
+        np.asarray(leaf).dtype.kind == "f"
+    )
+
+
+def _plain(x: Any, position: int) -> Any:
+    """`x`, unless it is an array of structs.
+
+    Raises:
+        DerivativeError: SR0468 if it is one.
+    """
+    if isinstance(x, Array) and not types.is_float(x.element):
+        raise error("SR0468", position=position, found=x.element)
+    return x
+
+
+def _laid_out(rows: Array, out: Array, behind: Shape, *, is_forward: bool) -> Array:
+    """The derivatives for all unit vectors, along the first axis of `rows`, as a Jacobian.
+
+    `behind`: the axes of the argument.
+    """
+    is_double = types.DOUBLE in (buffers.base_of(out.element), buffers.base_of(rows.element))
+    scalar = types.DOUBLE if is_double else types.FLOAT
+    shape = tuple(map(shown, (*_spelled(out), *behind)))
     return run_operator(_reshaped, rows, scalar, shape, is_forward)
 
 

@@ -22,7 +22,6 @@ from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.differentiate.argnums import (
     as_arguments,
     check_differentiable,
-    check_one_array,
     positions_of,
     spread_tangents,
 )
@@ -311,8 +310,9 @@ def jacobian(
 
     Args:
         function: A kernel, a graph, or any Python function with one array of floats as its result.
-        argnums: Positional arguments, each one float array or number. An int gives one Jacobian,
-            and a tuple gives a tuple of Jacobians.
+        argnums: Positional arguments. An int gives one Jacobian, and a tuple gives a tuple of
+            Jacobians. For a struct, texture or container the Jacobian is built like the argument,
+            with one array for each of its arrays and numbers.
         mode: ``"reverse"`` pulls back once for each scalar of the result, ``"forward"`` pushes
             forward once for each scalar of the arguments. They run as batches of up to 64 MiB.
 
@@ -322,7 +322,7 @@ def jacobian(
 
     Raises:
         DerivativeError: SR0461 for the mode; when called, SR0455 and SR0456 for argnums, SR0460 for
-            the result, SR0468 for the argument.
+            the result, SR0468 for arrays of structs.
 
     Differentiable itself, as `vjp` is.
     """
@@ -342,14 +342,12 @@ def jacobian(
 
 def _jacobians(
     function: Function, args: Sequence[Any], call: dict[str, Any], positions: list[int], mode: str
-) -> list[Array]:
+) -> list[Any]:
     is_outermost = current_trace() is None
 
-    def jacobians(*args: Any, **call: Any) -> tuple[list[Array], Array]:
+    def jacobians(*args: Any, **call: Any) -> tuple[list[Any], Array]:
         at = linearised(function, args, call, when=When.NOW)
         check_differentiable(at, positions)
-        for position in positions:
-            check_one_array(args[position], position)
         if not isinstance(at.out, Array) or not types.is_float(at.out.element):
             raise error("SR0460", found=trees.described(at.out))
         # Imported here: a kernel alone needs no functions on arrays.

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import shaderad as sad
-from shaderad import float2x2, float3
+from shaderad import float2, float2x2, float3, float4
 from shaderad.differentiate import jacobian_rows
 
 pytestmark = [pytest.mark.gpu, pytest.mark.parametrize("mode", ["reverse", "forward"])]
@@ -258,3 +258,79 @@ def test_zeros_of_unit_vectors_do_not_meet_nan(mode: str, device: sad.Device) ->
     rows = np.float32([[np.nan, 1.0], [1.0, 2.0]])
     found = sad.jacobian(lambda x: sad.var(x, axis=1), mode=mode)(sad.array(rows)).numpy()
     np.testing.assert_allclose(found[1], [[0.0, 0.0], [-0.5, 0.5]], rtol=RTOL)
+
+
+@sad.struct
+class Ball:
+    centre: float3
+    radius: float
+    number: int
+
+
+@sad.kernel
+def distances(i: sad.Index, ball: Ball, p: sad.In[float3], d: sad.Out[float]):
+    d[i] = sad.length(p[i] - ball.centre) - ball.radius * float(ball.number)
+
+
+@pytest.mark.parametrize("in_graph", [False, True])
+def test_by_a_struct_each_field_has_one(device: sad.Device, mode: str, in_graph: bool) -> None:
+    points = np.float32(np.random.default_rng(0).normal(size=(5, 3)))
+    ball = Ball(float3(1, 2, 3), 0.5, 2)
+
+    def by_ball(b: Any, p: Any) -> Any:
+        return sad.jacobian(distances, (0, 1), mode)(b, p)
+
+    by_ball_, by_points = (sad.graph(by_ball) if in_graph else by_ball)(ball, points)
+    assert isinstance(by_ball_, Ball)
+    unit = points - np.float32([1, 2, 3])
+    unit /= np.linalg.norm(unit, axis=1, keepdims=True)
+    np.testing.assert_allclose(by_ball_.centre, -unit, rtol=RTOL, atol=1e-6)
+    np.testing.assert_allclose(by_ball_.radius, [-2.0] * 5)
+    assert by_ball_.number == 0
+    np.testing.assert_allclose(by_points, np.eye(5)[:, :, None] * unit, rtol=RTOL, atol=1e-6)
+
+
+def test_by_containers_it_is_built_alike(device: sad.Device, mode: str) -> None:
+    def product(a: Any) -> Any:
+        return a["x"][:, None] * a["y"][0] + a["y"][1] + 0.0 * a["n"]
+
+    y = np.float32([2.0, 3.0])
+    found = sad.jacobian(product, 0, mode)({"x": X, "y": [sad.array(y), 0.5], "n": 7})
+    np.testing.assert_allclose(found["x"], np.einsum("ik,j->ijk", np.eye(3), y), rtol=RTOL)
+    np.testing.assert_allclose(found["y"][0], np.einsum("i,jk->ijk", X, np.eye(2)), rtol=RTOL)
+    np.testing.assert_allclose(found["y"][1], np.ones((3, 2)))
+    assert found["n"] is None
+
+
+PICTURE = np.float32(np.random.default_rng(1).uniform(0.1, 0.9, (3, 4, 4)))
+HALF = np.float32(np.random.default_rng(2).uniform(0.1, 0.9, (1, 2, 4)))
+
+
+@sad.kernel
+def looked_up(
+    i: sad.Index, t: sad.Texture2D[float4], s: sad.Sampler, at: sad.In[float2], c: sad.Out[float4]
+):
+    c[i] = t.sample_level(s, at[i], 0.4)
+
+
+@pytest.mark.parametrize("kind", ["plain", "mips", "levels"])
+@pytest.mark.parametrize("count", [0, 3])
+def test_by_a_texture_it_is_by_its_texels(
+    device: sad.Device, mode: str, kind: str, count: int
+) -> None:
+    texture = sad.texture([PICTURE, HALF] if kind == "levels" else PICTURE, mips=kind == "mips")
+    at = np.float32(np.random.default_rng(3).uniform(0.1, 0.9, (count, 2)))
+    smooth = sad.sampler()
+    found = sad.jacobian(looked_up, 0, mode)(texture, smooth, at)
+    levels = found if kind == "levels" else (found,)
+    contents = (PICTURE, HALF)[: len(levels)]
+    # A lookup is linear in texels, so the Jacobian times the texels is the lookup.
+    total = sum(np.tensordot(j.numpy(), x, 3) for j, x in zip(levels, contents, strict=True))
+    assert [j.shape for j in levels] == [(count, 4, *x.shape) for x in contents]
+    expected = looked_up(texture, smooth, at).numpy()
+    np.testing.assert_allclose(total, expected, rtol=1e-5, atol=1e-6)
+    direction = [np.cos(9 * x) for x in contents]
+    dot = tuple(direction) if kind == "levels" else direction[0]
+    _, out_dot = sad.jvp(looked_up, (texture, smooth, at), (dot, None, None))
+    total = sum(np.tensordot(j.numpy(), x, 3) for j, x in zip(levels, direction, strict=True))
+    np.testing.assert_allclose(total, out_dot, rtol=1e-4, atol=1e-5)
