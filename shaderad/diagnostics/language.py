@@ -304,10 +304,11 @@ MESSAGES: dict[str, Message] = {
         help="print in a `@sad.kernel`, or call `{function}` on numbers",
     ),
     "SR0266": _language(
-        "kernel `{kernel}` prints and writes no array, and a loop, batch, derivative or build of a "
-        "graph calls it",
-        note="these compute only what their results need, and nothing needs this call",
-        help="write the printed values to an array, or call the kernel in the graph itself",
+        "kernel `{kernel}` writes no array, and {caller} calls it",
+        note="a device may run iterations after the end of a `while_loop`, and a pullback "
+        "computes only what its results need",
+        help="call the kernel outside, write the tested values to an array that is a result, or "
+        "use `sad.fori_loop`",
     ),
     "SR0280": _language(
         "`{array}` is written both at the thread's own index and at another one",

@@ -37,7 +37,9 @@ class TraceCore(Core):
     operands: Sequence[TracedArray]
     inputs: Sequence[Input]
     results: Sequence[Any]
-    """The leaves of the result. The outputs of the graph are the arrays among them."""
+    """The leaves of the result."""
+    effects: Sequence[TracedArray]
+    """The outputs of the graph behind the arrays among the results."""
     zero_wins: bool = False
     """True if zero cotangents suppress NaN."""
 
@@ -47,10 +49,10 @@ class TraceCore(Core):
 
     @property
     def _outputs(self) -> list[TracedArray]:
-        return [x for x in self.results if isinstance(x, TracedArray)]
+        return [*(x for x in self.results if isinstance(x, TracedArray)), *self.effects]
 
     def pull(self, bars: Derivatives, wanted: Sequence[bool]) -> Derivatives:
-        given = self._values(bars, self.results)
+        given = [*self._values(bars, self.results), *([None] * len(self.effects))]
         outputs = [x for x in self._outputs if x.owner is tracing()]
         graph = pulled(
             self.graph,
@@ -131,11 +133,14 @@ def traced_at(
     results, structure = trees.flatten(out)
     lifted = [body.trace.lifted(x) for x in results if isinstance(x, Array)]
     constants = body.constants
-    graph = body.graph(constants, [x.value for x in lifted])
+    graph = body.graph(constants, [*(x.value for x in lifted), *body.effects])
     operands = [*given, *constants]
-    values = iter(instantiate(graph, outer_values(operands)))
-    shown = [made(next(values)) if isinstance(x, Array) else x for x in results]
-    core = TraceCore(graph, operands, inputs, shown)
+    made_values = [made(v) for v in instantiate(graph, outer_values(operands))]
+    effects = made_values[len(lifted) :]
+    tracing().effects.extend(effects)
+    values = iter(made_values)
+    shown = [next(values) if isinstance(x, Array) else x for x in results]
+    core = TraceCore(graph, operands, inputs, shown, effects)
     return Linearised(core, inputs, structures, structure.unflatten(shown))
 
 

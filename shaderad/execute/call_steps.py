@@ -43,8 +43,8 @@ def call_step(step: CallKernel) -> KernelStep:
     }
     mode, wanted, absent = Mode.PRIMAL, frozenset[str](), frozenset[str]()
     if isinstance(node, arrays.KernelCall):
-        names = [name for name, _ in call.written] or [_NOTHING]
-        values |= {(Role.OUTPUT, n): value for n, value in zip(names, node.results, strict=True)}
+        names = (*(name for name, _ in call.written), _NOTHING)
+        values |= {(Role.OUTPUT, n): value for n, value in zip(names, node.results, strict=False)}
     else:
         mode, wanted, absent = _mode_of(node)
         values |= _derivative_values(step, node)

@@ -18,7 +18,7 @@ from shaderad.device.lines import user_span
 from shaderad.diagnostics import error, text_of
 from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.functions.array_function import array_function
-from shaderad.functions.bodies import TracedBody, outer_values, rebuilt
+from shaderad.functions.bodies import TracedBody, keep_effects, outer_values, rebuilt
 from shaderad.functions.elements import as_array
 from shaderad.ir import sizes
 from shaderad.ir.arrays import ArrayType, Value
@@ -106,7 +106,7 @@ class _Batched:
         out = body.lifted(body.call(self.function, *rebuilt(args, arguments)))
         leaves = [leaf for leaf in trees.leaves(out) if leaf is not None]
         constants = body.constants
-        graph = body.graph(constants, [x.value for x in leaves])
+        graph = body.graph(constants, [*(x.value for x in leaves), *body.effects])
         flags = [k < len(mapped) for k in range(len(graph.inputs))]
         whole, are_mapped = batched(graph, flags, extent)
         operands = (*(x.in_front(extent) for x in mapped), *outer_values(constants))
@@ -115,6 +115,7 @@ class _Batched:
             None if x is None else _placed(x, Operand(*next(values)), axis, place, Batch(extent))
             for x, axis, place in _paired(out, self.out_axes, "out_axes")
         ]
+        keep_effects([value for value, _ in values])
         return rebuilt(out, results)
 
     def _extent(self, mapped: Sequence[_Rows]) -> Size:

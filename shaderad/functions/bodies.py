@@ -10,7 +10,8 @@ from typing import Any
 
 from shaderad.arrays import trees
 from shaderad.functions.elements import as_array
-from shaderad.ir.arrays import ArrayType, Graph, Value
+from shaderad.ir.arrays import ArrayType, Graph, KernelCall, Value
+from shaderad.trace.primitives import made
 from shaderad.trace.traced import GraphTrace, TracedArray, tracing
 
 
@@ -49,6 +50,11 @@ class TracedBody:
         return self.trace.value_of(x)
 
     @property
+    def effects(self) -> list[Value]:
+        """Outputs beside those of the function, for calls that print or only check."""
+        return [x.value for x in self.trace.effects]
+
+    @property
     def constants(self) -> list[TracedArray]:
         """The captured inputs, as values of the enclosing trace."""
         first = len(self._arguments)
@@ -61,6 +67,18 @@ class TracedBody:
     def graph(self, constants: Sequence[TracedArray], outputs: Sequence[Value]) -> Graph:
         """The graph from the arguments, then the constants, to `outputs`."""
         return Graph((*self._arguments, *self.constant_inputs(constants)), tuple(outputs))
+
+
+def keep_effects(results: Sequence[Value]) -> None:
+    """Keeps the effects of a body, among the results of its node, in the enclosing trace."""
+    tracing().effects.extend(made(value) for value in results)
+
+
+def refuse_effects(body: TracedBody, caller: str) -> None:
+    """Raises SR0266 if `body` calls a kernel that writes no array, as `caller` would drop it."""
+    for node in Graph((), tuple(body.effects)).nodes:
+        if isinstance(node, KernelCall) and not node.written:
+            raise error("SR0266", node.span, kernel=node.kernel.name, caller=caller)
 
 
 def merged(*bodies: TracedBody) -> list[TracedArray]:

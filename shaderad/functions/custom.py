@@ -15,16 +15,18 @@ from shaderad.functions.array_function import array_function
 from shaderad.functions.bodies import (
     TracedBody,
     arrays_in,
+    keep_effects,
     matched,
     merged,
     outer_values,
     rebuilt,
+    refuse_effects,
 )
 from shaderad.functions.components import spelled_out
 from shaderad.functions.elements import as_element, conform
 from shaderad.ir import nodes
-from shaderad.ir.arrays import CustomPullback, Elementwise, Graph, Subgraph, Value
-from shaderad.ir.types import is_differentiable
+from shaderad.ir.arrays import ArrayType, CustomPullback, Elementwise, Graph, Subgraph, Value
+from shaderad.ir.types import INT, is_differentiable
 from shaderad.language.host import LikeFunction
 from shaderad.rules.arrays import building as b
 from shaderad.runtime.buffers import base_of
@@ -61,14 +63,15 @@ def _checkpointed(function: Callable[..., Any], *args: Any) -> Any:
     body = TracedBody()
     out = body.lifted(body.call(function, *rebuilt(args, body.arguments_like(arrays))))
     leaves = trees.leaves(out)
-    outputs = [body.value(leaf) for leaf in leaves]
+    outputs = [*(body.value(leaf) for leaf in leaves), *body.effects]
     constants = body.constants
     node = Subgraph(
         operands=outer_values([*arrays, *constants]),
         body=body.graph(constants, outputs),
         span=user_span(),
     )
-    return rebuilt(out, list(map(made, node.results)))
+    keep_effects(node.results[len(leaves) :])
+    return rebuilt(out, list(map(made, node.results[: len(leaves)])))
 
 
 @api_boundary
@@ -141,21 +144,31 @@ class CustomVjp(LikeFunction):
         forward = _Forward(TracedBody(self), self.forward, args, arrays, out)
         backward = _Backward(TracedBody(self), self.backward, forward.residuals, leaves, out)
         bars = backward.cotangents(args, arrays)
+        refuse_effects(backward.body, "the backward function of a `custom_vjp`")
         passed = backward.body.constants
         operands = merged(body, forward.body, backward.body)
         _check_captured(self._name, operands)
         custom = CustomPullback(
             name=self._name,
-            forward=forward.graph(operands, passed),
+            forward=forward.graph(operands, passed, _effects(forward.body, body)),
             backward=backward.graph(passed, [*bars, *_zeros(operands)]),
         )
         node = Subgraph(
             operands=outer_values([*arrays, *operands]),
-            body=body.graph(operands, [body.value(leaf) for leaf in leaves]),
+            body=body.graph(
+                operands, [*(body.value(leaf) for leaf in leaves), *_effects(body, forward.body)]
+            ),
             custom=custom,
             span=user_span(),
         )
-        return rebuilt(out, list(map(made, node.results)))
+        keep_effects(node.results[len(leaves) :])
+        return rebuilt(out, list(map(made, node.results[: len(leaves)])))
+
+
+def _effects(body: TracedBody, other: TracedBody) -> list[Value]:
+    """The effects of `body`, as many as of `other`, which may run in its place."""
+    missing = len(other.effects) - len(body.effects)
+    return [*body.effects, *(b.zeros(ArrayType(INT, (0,))) for _ in range(missing))]
 
 
 class _Forward:
@@ -179,11 +192,16 @@ class _Forward:
         self.residuals: Any = pair[1]
         self._results = self.body.trace.run(_conformed_to, out, result)
 
-    def graph(self, operands: Sequence[TracedArray], passed: Sequence[TracedArray]) -> Graph:
-        """The graph of the results, the residuals, and other inputs of the backward graph."""
+    def graph(
+        self,
+        operands: Sequence[TracedArray],
+        passed: Sequence[TracedArray],
+        effects: Sequence[Value],
+    ) -> Graph:
+        """The graph of the results, effects, residuals, and other inputs of the backward graph."""
         kept = [self.body.value(x) for x in _arrays(self.residuals)]
         beside = self.body.constant_inputs(passed)
-        return self.body.graph(operands, [*self._results, *kept, *beside])
+        return self.body.graph(operands, [*self._results, *effects, *kept, *beside])
 
 
 class _Backward:

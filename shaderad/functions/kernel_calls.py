@@ -25,7 +25,7 @@ from shaderad.functions.elements import conform
 from shaderad.ir import arrays, nodes, sizes
 from shaderad.ir.arrays import ArrayType, KernelCall, Value
 from shaderad.ir.pointers import holds_pointers
-from shaderad.ir.prints import prints
+from shaderad.ir.prints import silent
 from shaderad.ir.sizes import Shape
 from shaderad.ir.types import (
     INT,
@@ -55,7 +55,6 @@ def traced_call(call: CallArguments) -> Any:
     """The written arrays, in the form that a call outside of a trace returns.
 
     Raises:
-        LanguageError: SR0266 for a kernel that only prints, in a loop or a batch.
         ShapeError: SR0330, SR0368 to SR0377, SR0819, where an argument does not fit its parameter.
     """
     function = call.function
@@ -73,29 +72,15 @@ def traced_call(call: CallArguments) -> Any:
         written=tuple(_written(facts.written, dim, asked)),
         bounds=bounds,
         checks=checks,
+        effect=0 if facts.written and silent(kernel) is kernel else tracing().next_effect(),
         span=user_span(),
     )
-    if not node.written:
-        _keep(node)
-        return None
     values = as_nodes(node, tracing())
     results = tuple(made(v) for v in (node.results if values is None else values))
-    return results[0] if len(results) == 1 else results
-
-
-def _keep(node: KernelCall) -> None:
-    """Keeps a call in the graph although no result depends on it.
-
-    Raises:
-        LanguageError: SR0266 for one that prints inside of another function of the graph, or in a
-            build.
-    """
-    trace = tracing()
-    if trace.parent is None and not trace.holds_vectors:
-        trace.effects.append(node.result)
-        return
-    for s in prints(node.kernel.body):
-        raise error("SR0266", s.span, kernel=node.kernel.name)
+    if node.effect:
+        *results, effect = results
+        tracing().effects.append(effect)
+    return (results[0] if len(results) == 1 else tuple(results)) if results else None
 
 
 def _dim(

@@ -21,10 +21,12 @@ from shaderad.functions.array_function import array_function
 from shaderad.functions.bodies import (
     TracedBody,
     arrays_in,
+    keep_effects,
     matched,
     merged,
     outer_values,
     rebuilt,
+    refuse_effects,
 )
 from shaderad.functions.components import packed
 from shaderad.functions.elements import as_element, binary, cast_to, conform
@@ -209,7 +211,7 @@ def _repeated(
     ys = body.lifted(ys)
     kept = [leaf for leaf in trees.leaves(ys) if leaf is not None]
     constants = body.constants
-    graph = body.graph(constants, [*new, *map(body.value, kept)])
+    graph = body.graph(constants, [*new, *map(body.value, kept), *body.effects])
     # The inputs of the traced body are k, carries, xs, constants; a `Loop` needs the xs last.
     first = 1 + len(carry_inputs)
     own, behind = graph.inputs[first : first + len(rows)], graph.inputs[first + len(rows) :]
@@ -226,6 +228,7 @@ def _repeated(
         checkpoint=checkpoint,
         span=user_span(),
     )
+    keep_effects(node.results[len(new) + len(kept) :])
     results = iter(node.results)
     last = [made(next(results)) for _ in carries.arrays]
     remaining = map(made, results)
@@ -349,10 +352,12 @@ def while_loop(
         step, new = carries.traced(once)
         if new is not None:
             break
+    refuse_effects(step, "`sad.while_loop`")
     test = TracedBody()
     holds = test.lifted(test.call(cond, rebuilt(init, test.arguments_like(carries.arrays))))
     if not isinstance(holds, TracedArray) or holds.element != BOOL or holds.value.shape:
         raise error("SR0337", user_span(), found=trees.described(holds))
+    refuse_effects(test, "`sad.while_loop`")
     holds_value = test.value(holds)
     constants = merged(test, step)
     node = WhileLoop(

@@ -11,7 +11,7 @@ from shaderad.device.lines import user_span
 from shaderad.diagnostics import Span, error
 from shaderad.frontend import conversions
 from shaderad.functions.array_function import array_function
-from shaderad.functions.bodies import TracedBody, outer_values, rebuilt
+from shaderad.functions.bodies import TracedBody, keep_effects, outer_values, rebuilt
 from shaderad.functions.elements import as_array, conform
 from shaderad.functions.operators import value_function
 from shaderad.ir import nodes
@@ -108,7 +108,7 @@ def _traced_through(function: Any, operands: tuple[Any, ...]) -> Any:
         raise error("SR0332", user_span(), name="the mapped function", found="`None`")
     leaves = trees.leaves(body.lifted(out))
     constants = body.constants
-    graph = body.graph(constants, [leaf.value for leaf in leaves])
+    graph = body.graph(constants, [*(leaf.value for leaf in leaves), *body.effects])
     axes = [*(_axes(x, len(shape)) for x in mapped_arrays), *([] for _ in constants)]
     for axis in reversed(range(len(shape))):
         graph = _repeated(graph, [axis in own for own in axes], shape[axis])
@@ -117,7 +117,8 @@ def _traced_through(function: Any, operands: tuple[Any, ...]) -> Any:
         for x, own in zip(mapped_arrays, axes, strict=False)
     )
     results = instantiate(graph, (*rows, *outer_values(constants)))
-    return rebuilt(out, [made(value) for value in results])
+    keep_effects(results[len(leaves) :])
+    return rebuilt(out, [made(value) for value in results[: len(leaves)]])
 
 
 def _axes(x: TracedArray, rank: int) -> list[int]:

@@ -366,7 +366,10 @@ def _kernel(
         derivatives = _to_hosts(node.derivative_names, operands[len(call.names) :])
         is_pull = isinstance(node, arrays.KernelPull)
         names, results = node.wanted, run.pull(derivatives) if is_pull else run.push(derivatives)
-    return [r.from_host(results[n], t) for n, t in zip(names, node.result_types(), strict=True)]
+    types = node.result_types()
+    effects = (r.from_host(np.zeros(0, np.int32), t) for t in types[len(names) :])
+    pairs = zip(names, types, strict=False)
+    return [*(r.from_host(results[n], t) for n, t in pairs), *effects]
 
 
 def _to_hosts(names: Iterable[str], values: Iterable[ArrayValue]) -> dict[str, Any]:

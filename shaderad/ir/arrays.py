@@ -86,8 +86,16 @@ class Graph:
 
     @cached_property
     def nodes(self) -> tuple[Node, ...]:
-        """Every node that the outputs need, operands before users."""
-        return needed_by(self.outputs)
+        """Every node that the outputs need, operands before users.
+
+        Effects come first, so calls that print keep the order of the Python code.
+        """
+        return needed_by(sorted(self.outputs, key=lambda v: not is_effect(v)))
+
+
+def is_effect(value: Value) -> bool:
+    """True for what stands for calls that print or check: an array of ints without elements."""
+    return value.element == INT and 0 in value.shape
 
 
 def with_operands(node: Node, operands: tuple[Value, ...]) -> Node:
@@ -459,7 +467,8 @@ class Subgraph(Node):
 class KernelCall(Node):
     """A kernel over `dim` threads. Operands: its inputs. Results: the arrays that it writes.
 
-    A kernel that writes none has an empty array as its result, so that graphs do not drop it.
+    A call that prints, or only checks, has an empty array as its last result. It is an output of
+    each graph around the call, so that none drops it.
     """
 
     kernel: nodes.Kernel
@@ -469,9 +478,12 @@ class KernelCall(Node):
     written: tuple[tuple[str, ArrayType], ...]
     bounds: str
     checks: str = ""
+    effect: int = 0
+    """The number of a call that prints, or only checks, which tells it from equal ones; else 0."""
 
     def result_types(self) -> tuple[ArrayType, ...]:
-        return tuple(t for _, t in self.written) or (ArrayType(INT, (0,)),)
+        written = tuple(t for _, t in self.written)
+        return (*written, ArrayType(INT, (0,))) if self.effect or not written else written
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -111,6 +111,8 @@ class _Planner:
         self._total_of = {node.result: total for total, node in self._fused.items()}
         self._stored = self._with_fused(self._stored)
         self._levels: dict[Value, _Level] = {}
+        self._effect_level = 0
+        """The level of the latest call that prints or checks; those that follow run after it."""
         self._groups: dict[tuple[Shape, int], list[Value]] = {}
         self._ordered: list[tuple[int, _Work]] = []
         self._calls: dict[Hashable, arrays.KernelCall] = {}
@@ -183,6 +185,8 @@ class _Planner:
             # The thread that attained a minimum is found by its value; only the primal prints.
             needed = (*needed, *self._primal_of(node).results)
         level = max((self._level(v).anywhere for v in needed), default=0)
+        if any(map(arrays.is_effect, node.results)):
+            level = self._effect_level = max(level, self._effect_level)
         self._ordered.append((level, node))
         after = _Level(level + 1, level + 1)
         self._levels.update(dict.fromkeys((*node.results, *self._stored_with(node)), after))

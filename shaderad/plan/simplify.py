@@ -213,13 +213,14 @@ def without_unread_results(graph: Graph) -> Graph:
             rebuilt = _without_results(rebuilt, [v in read for v in results])
             names = {name for name, _ in rebuilt.written}
             written = cast("KernelCall", node).written
-            results = [v for v, (n, _) in zip(results, written, strict=True) if n in names]
+            own = [v for v, (n, _) in zip(results, written, strict=False) if n in names]
+            results = (*own, *results[len(written) :])
         value_of.update(zip(results, rebuilt.results, strict=True))
     return Graph(graph.inputs, tuple(value_of[v] for v in graph.outputs))
 
 
 def _without_results(call: KernelCall, are_read: Sequence[bool]) -> KernelCall:
-    pairs = zip(call.written, are_read, strict=True)
+    pairs = [*zip(call.written, are_read, strict=False)]
     kernel = call.kernel
     # Derivatives of other calls, which report or replay more, find these by their kernels.
     if not call.checks and silent(kernel) is kernel:

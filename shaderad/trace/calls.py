@@ -154,4 +154,4 @@ def graph_of(trace: GraphTrace, out: Any) -> tuple[Graph, Any]:
         return Placeholder(len(outputs) - 1)
 
     skeleton = trees.mapped(placed, out)
-    return trace.graph([*outputs, *trace.effects]), skeleton
+    return trace.graph([*outputs, *(x.value for x in trace.effects)]), skeleton

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar, copy_context
+from itertools import count
 from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar, cast
 
 import numpy as np
@@ -60,8 +61,9 @@ class GraphTrace:
         self.inputs: list[Value] = []
         self.given: list[Any] = []
         """The source of each input: an array, data, or a value of the parent."""
-        self.effects: list[Value] = []
-        """Results of kernels that print or check and write no array."""
+        self.effects: list[TracedArray] = []
+        """Results that stand for kernels that print or only check: see `KernelCall`."""
+        self._effect_numbers = count(1) if parent is None else parent._effect_numbers
         self.constants: list[Array] = [] if parent is None else parent.constants
         """Arrays that the function put on a device while it was traced."""
         self.looked_at: list[Array] = [] if parent is None else parent.looked_at
@@ -186,6 +188,10 @@ class GraphTrace:
         if not isinstance(difference, int):
             self.positive_sizes.append(difference if is_below else sizes.subtract(1, difference))
         return is_below
+
+    def next_effect(self) -> int:
+        """The number of a call that prints or only checks."""
+        return next(self._effect_numbers)
 
     def run(self, function: Callable[P, R], *args: P.args, **keywords: P.kwargs) -> R:
         """Calls `function`, whose array functions compute in this trace."""

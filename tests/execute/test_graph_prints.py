@@ -133,11 +133,170 @@ def test_a_kernel_that_does_nothing_but_check_is_called(device: sad.Device) -> N
         device.synchronize()
 
 
-def test_a_loop_refuses_a_kernel_that_does_nothing_but_print(device: sad.Device) -> None:
-    def step(_: Any, x: Any) -> Any:
-        tells(x, dim=x.shape)
-        return x
+def squared(x: Any) -> Any:
+    """`tells` and then a sum of squares."""
+    tells(x, dim=x.shape)
+    return sad.sum(x * x)
 
-    with pytest.raises(sad.LanguageError, match="tells") as raised:
-        sad.graph(lambda x: sad.fori_loop(0, 2, step, x))(sad.array(X, device=device))
-    assert raised.value.code == "SR0266"
+
+def told_in_loop(x: Any) -> Any:
+    def step(k: Any, c: Any) -> Any:
+        tells(c, dim=c.shape)
+        return c + 1.0
+
+    return sad.sum(sad.fori_loop(3, step, x))
+
+
+def told_in_nested_loops(x: Any) -> Any:
+    def row(c: Any, y: Any) -> Any:
+        inner = sad.fori_loop(2, lambda _, z: z + squared(y), 0.0)
+        return c + inner, inner
+
+    return sad.loop(row, 0.0, sad.stack([x, x + 1.0]))[0]
+
+
+def told_in_batch(x: Any) -> Any:
+    return sad.sum(sad.vmap(squared)(sad.stack([x, x + 1.0, x + 2.0])))
+
+
+def told_in_checkpoint(x: Any) -> Any:
+    return sad.checkpoint(squared)(x) + squared(x + 1.0)
+
+
+def told_in_gradient(x: Any) -> Any:
+    return sad.sum(sad.grad(squared)(x)) + sad.sum(sad.value_and_grad(squared)(x + 1.0)[1])
+
+
+def told_in_gradient_in_loop(x: Any) -> Any:
+    return sad.sum(sad.fori_loop(2, lambda _, c: c - 0.5 * sad.grad(squared)(c) + 1.0, x))
+
+
+def told_in_map(x: Any) -> Any:
+    return sad.sum(sad.map(lambda a: squared(sad.stack([a, a + 1.0])), x))
+
+
+@sad.custom_vjp
+def own(x: Any) -> Any:
+    return squared(x)
+
+
+own.defvjp(lambda x: (squared(x), x), lambda x, bar: (2.0 * x * bar,))
+
+
+def told_by_custom_rule(x: Any) -> Any:
+    return own(x) + 1.0
+
+
+FIRST, NEXT, THIRD = [0.5, 0.75], [1.5, 1.75], [2.5, 2.75]
+TOLD: list[tuple[Any, list[float], bool]] = [
+    (told_in_loop, [*FIRST, *NEXT, *THIRD], True),
+    (told_in_nested_loops, [*FIRST, *FIRST, *NEXT, *NEXT], True),
+    (told_in_batch, [*FIRST, *NEXT, *THIRD], True),
+    (told_in_checkpoint, [*FIRST, *NEXT], True),
+    (told_in_gradient, [*FIRST, *NEXT], True),
+    (told_in_gradient_in_loop, [*FIRST, 1.0, 1.0], True),
+    (told_in_map, [0.5, 1.5, 0.75, 1.75], True),
+    (told_by_custom_rule, FIRST, False),
+]
+
+
+@gpu
+@pytest.mark.parametrize(
+    ("function", "values", "has_tangents"), TOLD, ids=[f.__name__ for f, *_ in TOLD]
+)
+def test_each_call_that_only_prints_is_printed_once_and_in_order(
+    function: Any, values: list[float], has_tangents: bool, device: sad.Device, capsys: Capture
+) -> None:
+    graph, x = sad.graph(function), sad.array(X)
+    results: list[Any] = []
+
+    def told(call: Any) -> list[float]:
+        lines = lines_of(device, capsys, lambda: results.append(call()))
+        return [float(line.split()[-1]) for line in lines]
+
+    for called in (graph, function):
+        assert told(lambda called=called: called(x)) == values
+        assert told(lambda called=called: sad.value_and_grad(called)(x)) == values
+        assert told(lambda called=called: sad.grad(called)(x)) == values
+        if has_tangents:
+            assert told(lambda called=called: sad.jvp(called, (x,), (X,))) == values
+            assert told(lambda called=called: sad.hvp(called, (x,), (X,))) == values
+    (value, _), step = results[1], 1e-2
+    np.testing.assert_allclose(value, results[0], rtol=1e-6)
+    high, low = (graph(X + h).item() for h in (step, -step))
+    np.testing.assert_allclose(np.sum(results[2].numpy()), (high - low) / (2 * step), rtol=1e-3)
+    capsys.readouterr()
+
+
+@gpu
+def test_no_call_that_prints_is_merged_or_left_out(device: sad.Device, capsys: Capture) -> None:
+    @sad.graph
+    def graph(x: Any) -> Any:
+        for _ in range(2):
+            tells(x, dim=x.shape)
+        y = half_square(x + 1.0, dim=x.shape)
+        half_square(x + 2.0, dim=x.shape)
+        tells(y, dim=x.shape)
+        tells(x, dim=x.shape)
+        return x + y
+
+    lines = lines_of(device, capsys, lambda: graph(sad.array(X)))
+    values = [float(line.split()[-1]) for line in lines]
+    y = 0.5 * (X + 1.0) ** 2
+    assert values == [*FIRST, *FIRST, *NEXT, *THIRD, *np.float64(y), *FIRST]
+
+
+@gpu
+@pytest.mark.parametrize("count", [0, 1, 65])
+def test_empty_and_odd_loops_print_each_iteration(
+    count: int, device: sad.Device, capsys: Capture
+) -> None:
+    @sad.graph
+    def graph(x: Any) -> Any:
+        return sad.loop(lambda c, _: (c + squared(x), None), 0.0, length=count)[0]
+
+    lines = lines_of(device, capsys, lambda: graph(np.float32([0.25])))
+    assert len(lines) == count
+
+
+def test_a_loop_checks_each_iteration(device: sad.Device) -> None:
+    def step(_: Any, x: Any) -> Any:
+        checks(x, dim=x.shape)
+        return x - 1.0
+
+    x = sad.array(np.float32([3.0, 2.5]), device=device)
+    sad.fori_loop(2, step, x).numpy()
+    sad.fori_loop(4, step, x)
+    with pytest.raises(sad.BoundsError, match="x is positive"):
+        device.synchronize()
+    sad.vmap(lambda y: (checks(y, dim=1), y)[1])(sad.array(np.float32([[1.0], [-1.0]])))
+    with pytest.raises(sad.BoundsError, match="x is positive"):
+        device.synchronize()
+
+
+@pytest.mark.parametrize("kernel", [tells, checks])
+def test_loops_that_run_on_and_pullbacks_refuse_kernels_that_write_nothing(
+    kernel: Any, device: sad.Device
+) -> None:
+    def stepped(x: Any) -> Any:
+        kernel(x, dim=x.shape)
+        return x + 1.0
+
+    def tested(x: Any) -> Any:
+        kernel(x, dim=x.shape)
+        return sad.sum(x) < 10.0
+
+    @sad.custom_vjp
+    def identity(x: Any) -> Any:
+        return x + 0.0
+
+    identity.defvjp(lambda x: (x, x), lambda x, bar: (stepped(bar),))
+    x = sad.array(X, device=device)
+    for call in (
+        lambda: sad.while_loop(lambda c: sad.sum(c) < 10.0, stepped, x, limit=9),
+        lambda: sad.while_loop(tested, lambda c: c + 1.0, x, limit=9),
+        lambda: identity(x),
+    ):
+        with pytest.raises(sad.LanguageError, match=kernel.__name__) as raised:
+            call()
+        assert raised.value.code == "SR0266"

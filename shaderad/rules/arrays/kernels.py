@@ -25,7 +25,8 @@ Named = dict[str, Value]
 def push_call(node: arrays.KernelCall, dots: Derivatives) -> Derivatives:
     wanted = [name for name, t in node.written if b.is_differentiable(t.element)]
     dot_by_name = _push(node, _named(node.names, dots), wanted)
-    return [dot_by_name.get(name) for name, _ in node.written] or [None]
+    dots = [dot_by_name.get(name) for name, _ in node.written]
+    return [*dots, *(None for _ in node.results[len(dots) :])]
 
 
 def pull_call(node: arrays.KernelCall, bars: Derivatives, wanted: Sequence[bool]) -> Derivatives:

@@ -17,7 +17,7 @@ from shaderad.ir.nodes import Kernel
 from shaderad.ir.pointers import POINTED, is_pooled
 from shaderad.ir.types import INT, TextureType
 from shaderad.rules.batching.kernel_bodies import active_name, batched_kernel
-from shaderad.rules.batching.operands import Batch, Operand, mapped
+from shaderad.rules.batching.operands import Batch, Operand, mapped, shared
 from shaderad.rules.nodes import PushedKernel
 
 
@@ -25,7 +25,9 @@ def batch_call(node: KernelCall, operands: Sequence[Operand], batch: Batch) -> l
     mapped_names = _mapped_names(node, operands, ())
     if not _has_axes(node.kernel, mapped_names):
         return _looped(node, node, operands, batch)
-    return mapped(_call(node, operands, batch, mapped_names).results)
+    results = _call(node, operands, batch, mapped_names).results
+    count = len(node.written)
+    return [*mapped(results[:count]), *shared(results[count:])]
 
 
 # x_bar = J(x, w)^T y_bar      x_bars[k] = J(xs[k], w)^T y_bars[k]
