@@ -293,11 +293,6 @@ MESSAGES: dict[str, Message] = {
         "{name} of this `print` must be a string known while compiling",
         help="write it out, or capture a string of the module",
     ),
-    "SR0264": _language(
-        "kernel `{kernel}` prints, and `sad.while_loop` calls it",
-        note="a device may run iterations after the end of the loop, which do not change its carry",
-        help="use `sad.fori_loop`, or call the kernel outside the loop",
-    ),
     "SR0265": _language(
         "`{function}` prints, and an array function calls it",
         note="it becomes part of fused kernels, which may compute an element twice",
@@ -305,10 +300,9 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0266": _language(
         "kernel `{kernel}` writes no array, and {caller} calls it",
-        note="a device may run iterations after the end of a `while_loop`, and a pullback "
-        "computes only what its results need",
-        help="call the kernel outside, write the tested values to an array that is a result, or "
-        "use `sad.fori_loop`",
+        note="it computes only what its results need, and nothing needs this call",
+        help="call the kernel outside or in the body of the loop, or write the values to an array "
+        "that a result depends on",
     ),
     "SR0280": _language(
         "`{array}` is written both at the thread's own index and at another one",

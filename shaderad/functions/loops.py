@@ -352,21 +352,26 @@ def while_loop(
         step, new = carries.traced(once)
         if new is not None:
             break
-    refuse_effects(step, "`sad.while_loop`")
+    nothing = [value.type for value in step.effects]
+    for t in nothing:
+        step.argument(t)
     test = TracedBody()
     holds = test.lifted(test.call(cond, rebuilt(init, test.arguments_like(carries.arrays))))
     if not isinstance(holds, TracedArray) or holds.element != BOOL or holds.value.shape:
         raise error("SR0337", user_span(), found=trees.described(holds))
-    refuse_effects(test, "`sad.while_loop`")
+    refuse_effects(test, "the condition of `sad.while_loop`")
+    for t in nothing:
+        test.argument(t)
     holds_value = test.value(holds)
     constants = merged(test, step)
     node = WhileLoop(
-        operands=(*carries.values, *outer_values(constants)),
+        operands=(*carries.values, *map(b.zeros, nothing), *outer_values(constants)),
         condition=test.graph(constants, [holds_value]),
-        body=step.graph(constants, new),
-        carry_count=len(carries.arrays),
+        body=step.graph(constants, [*new, *step.effects]),
+        carry_count=len(new) + len(nothing),
         limit=most,
         span=user_span(),
     )
+    keep_effects(node.results[len(new) : node.carry_count])
     last = [made(v) for v, _ in zip(node.results, carries.arrays, strict=False)]
     return rebuilt(init, last)

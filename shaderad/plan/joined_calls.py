@@ -42,7 +42,9 @@ def extremes_of(node: KernelPull | KernelPush) -> tuple[str, ...]:
 def needs_primal(node: KernelPull | KernelPush) -> bool:
     """True if the call must run before its derivative."""
     kernel = node.call.kernel
-    is_checked = bool(node.call.checks) and not isinstance(kernel, PushedKernel)
+    # A pushed kernel checks its tangents for NaN itself, under their names.
+    is_pushed = isinstance(kernel, PushedKernel)
+    is_checked = node.call.checks == "writes" or (bool(node.call.checks) and not is_pushed)
     return is_checked or bool(extremes_of(node)) or silent(kernel) is not kernel
 
 

@@ -15,6 +15,7 @@ from shaderad.ir.arrays import ArrayType, Graph, Node, Value
 from shaderad.ir.nodes import Assign, Expr, Stmt
 from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import BOOL, INT, Access
+from shaderad.plan.active_calls import instantiate_where
 from shaderad.plan.elements import View, base_of
 from shaderad.plan.kernels import Bound, Writer, write_kernel
 from shaderad.plan.positions import RANK_LIMIT, Indices, Position, add, constant, number, times
@@ -317,13 +318,18 @@ def repeat_while(node: arrays.WhileLoop, plan_of: PlanOf) -> RepeatWhile:
     carry_count = node.carry_count
     carries, constants = fresh(node.operands[:carry_count]), fresh(node.operands[carry_count:])
     goes_on, count = Value(ArrayType(BOOL, ())), Value(ArrayType(INT, ()))
-    (wants,) = instantiate(node.condition, (*carries, *constants))
     below = b.elementwise(
         c.apply(ops.LT, c.variable("n", INT), c.whole(node.limit)), {"n": count}, ()
     )
+    # At the limit the condition is needed, too: it says whether more iterations were wanted.
+    is_tested = b.elementwise(
+        c.select(c.variable("below", BOOL), c.variable("goes", BOOL),
+                 nodes.Const(type=BOOL, value=True)), {"below": below, "goes": goes_on}, (),
+    )  # fmt: skip
+    (wants,) = instantiate_where(is_tested, node.condition, (*carries, *constants))
     holds = b.applied(ops.BIT_AND, goes_on, wants)
     goes = b.applied(ops.BIT_AND, holds, below)
-    results = instantiate(node.body, (*carries, *constants))
+    results = instantiate_where(goes, node.body, (*carries, *constants))
     next_carries = [
         b.where(b.broadcast(goes, new.shape, ()), new, old)
         for new, old in zip(results, carries, strict=True)

@@ -13,10 +13,8 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from shaderad.compiler.launch_shapes import PORTABLE, LaunchShape
-from shaderad.diagnostics import error
 from shaderad.ir import arrays, sizes
 from shaderad.ir.arrays import Graph, Node, Value
-from shaderad.ir.prints import printing_kernels, prints
 from shaderad.ir.sizes import Shape
 from shaderad.ir.types import byte_count
 from shaderad.plan import scatters, sorting
@@ -390,7 +388,6 @@ class _Planner:
         if isinstance(node, arrays.Loop):
             step = repeat(node, plan_of, self._depth)
             return [replace(step, group=group_loop(step, self._is_stored, self._buffer_limit))]
-        _refuse_prints(node)
         return [repeat_while(node, plan_of)]
 
     def _call(self, node: arrays.KernelCall | arrays.KernelPull | arrays.KernelPush) -> CallKernel:
@@ -403,13 +400,6 @@ class _Planner:
         call = self._primal_of(node)
         by_name = dict(zip((n for n, _ in call.written), call.results, strict=True))
         return CallKernel(node, (*reads, *(by_name[n] for n in names)), names)
-
-
-def _refuse_prints(node: arrays.WhileLoop) -> None:
-    """Raises SR0264 for kernels that print: iterations after the last one run, too."""
-    for graph in (node.condition, node.body):
-        for kernel in printing_kernels(graph):
-            raise error("SR0264", prints(kernel.body)[0].span, kernel=kernel.name)
 
 
 _STEPS: dict[type[Node], Callable[..., Step]] = {
