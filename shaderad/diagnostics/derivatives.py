@@ -49,7 +49,7 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0451": _derivative(
         "a transform inside another one uses an array that the outer one does not track",
-        note="gradients are not accumulated into existing arrays",
+        note="gradients are accumulated in place only into arrays of the same function",
         help="pass the array to the inner function as an argument, and add gradients with `+`",
     ),
     "SR0452": _derivative(

@@ -192,21 +192,16 @@ def check_sum(total: Any, element: types.Type, shape: Shape, device: Device) -> 
     raise error("SR0469", found=found, wanted=f"an array of `{element}` with shape {shape}")
 
 
-def accumulated(gradients: list[Any], into: Sequence[Any]) -> list[Any]:
-    """Adds `gradients` to the arrays of `into`, in place, and returns those.
+def added(gradient: Any, total: Any) -> Any:
+    """`total`, to which `gradient` is added in place; what holds no floats is as it was.
 
     Raises:
         DerivativeError: SR0451 within a transform, which does not follow what changes in place.
     """
-
-    def add(gradient: Any, total: Any) -> Any:
-        if total is None or not isinstance(gradient, Array):
-            return gradient
-        check_sum(total, gradient.element, gradient.shape, gradient.device)
-        if trace_of([gradient, total]) is not None:
-            raise error("SR0451")
-        copied(summed(in_form(gradient, total.element, total.shape), total), total)
-        return total
-
-    pairs = zip(gradients, into, strict=True)
-    return [trees.mapped(add, gradient, total, name="accumulate") for gradient, total in pairs]
+    if total is None or not isinstance(gradient, Array):
+        return gradient
+    if isinstance(total, Array) and trace_of([gradient, total]) is not None:
+        raise error("SR0451")
+    check_sum(total, gradient.element, gradient.shape, gradient.device)
+    copied(summed(in_form(gradient, total.element, total.shape), total), total)
+    return total

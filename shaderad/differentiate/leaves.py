@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array, zeros
 from shaderad.arrays.tape import trace_of
-from shaderad.differentiate.forms import accumulated, derivative_of, in_form_given
+from shaderad.differentiate.forms import added, derivative_of, in_form_given
 from shaderad.execute.convert import in_form
 from shaderad.ir import types
 from shaderad.trace.traced import current_trace
@@ -59,6 +59,10 @@ class Core(ABC):
     def add(self, bars: Derivatives, wanted: Sequence[bool], totals: Sequence[Any]) -> bool:
         """Adds the gradients to `totals` in place, and tells if it could."""
         return False
+
+    def added(self, gradient: Any, total: Any) -> Any:
+        """An array, to which a gradient in its form is added."""
+        return added(gradient, total)
 
     def derivative(self, like: Array, given: Any, name: str) -> Array | None:
         """A derivative that the caller gave, in the form of `like`."""
@@ -121,7 +125,10 @@ class Linearised:
             return list(into)
         gradients = self.core.pull(bars, wanted)
         formed = [self._gradient(k, gradients) for k in positions]
-        return formed if into is None else accumulated(formed, into)
+        if into is None:
+            return formed
+        pairs = zip(formed, into, strict=True)
+        return [trees.mapped(self.core.added, *pair, name="accumulate") for pair in pairs]
 
     def push(self, tangents: Sequence[Any]) -> Any:
         """The tangent of the result, in its structure."""

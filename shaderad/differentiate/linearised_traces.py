@@ -73,9 +73,21 @@ class TraceCore(Core):
         moved = iter(self._instantiated(pushed(self.graph, flags), given))
         return [made(next(moved)) if holds_floats(x) else None for x in self.results]
 
-    def add(self, bars: Derivatives, wanted: Sequence[bool], totals: Sequence[Any]) -> bool:
-        """Raises SR0451: gradients cannot be added to arrays that exist."""
-        raise error("SR0451")
+    def added(self, gradient: Any, total: Any) -> Any:
+        """`total`, to which `gradient` is added: from here on the array has another value.
+
+        Raises:
+            DerivativeError: SR0451 for an array from outside of the trace, or an argument of a
+                graph, which keep their content.
+            ShapeError: SR0330, SR0334 where it has another form than the gradient.
+        """
+        if total is None or not isinstance(gradient, Array):
+            return gradient
+        is_own = isinstance(total, TracedArray) and total.owner is tracing()
+        if not is_own or (total.value.producer is None and tracing().parent is None):
+            raise error("SR0451")
+        total.value = b.add(total.value, conformed(gradient, total, "accumulate"))
+        return total
 
     def derivative(self, like: Array, given: Any, name: str) -> Array | None:
         if not holds_floats(like):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from shaderad.arrays.arrays import Array
+from shaderad.arrays.tape import trace_of
 from shaderad.differentiate.forms import check_sum
 from shaderad.differentiate.leaves import Core, Derivatives
 from shaderad.execute.derivative_graphs import only_call
@@ -53,6 +54,8 @@ class StepCore(Core):
         if call is None or call.kernel.is_built or not any(wanted):
             return False
         given = [bar for bar in bars if bar is not None]
+        if trace_of([*run.operands, *given]) is not None:
+            return False
         sums = [self._sum(k, total, given) if flag else None
                 for k, flag, total in zip(self.operands, wanted, totals, strict=True)]  # fmt: skip
         own = [x for x in sums if x is not None]
@@ -80,7 +83,7 @@ class StepCore(Core):
         assert operand is not None
         x = self.run.operands[operand]
         is_float = {s.kind for s in types.scalars(x.element)} == {types.Kind.FLOAT}
-        if not isinstance(total, Array) or not is_float:
+        if not isinstance(total, Array) or not is_float or trace_of([total]) is not None:
             return None
         check_sum(total, x.element, x.shape, self.run.device)
         known = [y for y in (*self.run.operands, *self.run.results) if not y.is_pending]

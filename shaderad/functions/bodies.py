@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from shaderad.arrays import trees
+from shaderad.diagnostics import error
 from shaderad.functions.elements import as_array
 from shaderad.ir.arrays import ArrayType, Graph, KernelCall, Value
 from shaderad.trace.primitives import made

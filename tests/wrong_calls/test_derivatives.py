@@ -75,7 +75,7 @@ GRADIENTS = [
     (
         "sad.jvp(lambda x: pull_at(x)(X, accumulate=pull_at(x)(X))[0], [X], [X])",
         "SR0451",
-        "existing arrays",
+        "arrays of the same function",
     ),
     ("sad.grad(lambda x: float(total(x, dim=4, shapes={'t': 1})))(X)", "SR0450", "`float()`"),
     ("sad.grad(lambda x: np.asarray(x).sum())(X)", "SR0450", "conversion to NumPy of an array"),
