@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 import shaderad as sad
+from tests.bundle import graph_textures
+from tests.bundle.test_graph_textures import arguments
 from tests.samples import host_case, host_graphs, host_kernels
 from tests.samples.host_folder import HOSTS, attempted, run
 from tests.samples.loading import module_of
@@ -227,3 +229,50 @@ def test_code_that_is_missing_and_arrays_that_are_not_given_are_named(
 def test_a_target_that_was_not_built_is_refused(loader: ModuleType, built: Path) -> None:
     with pytest.raises(loader.HostError, match="not built for spirv"):
         loader.Build(built, "spirv")
+
+
+def test_a_graph_takes_textures_their_sizes_and_samplers(tmp_path: Path) -> None:
+    sad.build(graph_textures.__file__, tmp_path / "out", targets="wgsl", validate=False)
+    with sad.open_device("wgpu") as device:
+        maps, smooth, sky, at, d = arguments("mips", COUNT)
+        out, pullback = sad.vjp(graph_textures.shaded, maps, smooth, sky, at, d)
+        bar = np.cos(out["color"].numpy())
+        gradients = pullback({"color": bar, "loss": 1.0})
+        wanted = [out["color"], out["loss"], gradients[3], gradients[2].cube]
+        wanted = [x.numpy() for x in wanted]
+        levels = [maps["color"].numpy(k) for k in range(maps["color"].level_count)]
+        unused, cube = maps["unused"].numpy(), sky.cube.numpy()
+    device.close()
+    build = module_of(MAIN.parent / "shaderad_build.py", "shaderad_build").Build(
+        tmp_path / "out", "wgsl"
+    )
+    textures = [
+        build.texture([x.tobytes() for x in levels], (4, 8, 1)),
+        build.texture([unused.tobytes()], (2, 3, 1)),
+        build.texture([cube.tobytes()], (4, 4, 6), dimension="cube"),
+    ]
+    mirror = build.sampler("linear", "mirror")
+
+    def array(x: Any, element: str, shape: tuple[int, ...]) -> Any:
+        return build.array(np.asarray(x).tobytes(), element, shape)
+
+    def with_number(x: Any) -> list[Any]:
+        return [x, build.array(x.word, "uint" if x is mirror else "int4", ())]
+
+    given = [
+        *with_number(textures[0]), *with_number(textures[1]), *with_number(mirror),
+        *with_number(textures[2]), *with_number(mirror),
+        array(np.float32([1, 2, 3]), "float3", ()),
+        array(at, "float2", (COUNT,)), array(d, "float3", (COUNT,)),
+        array(np.float32(0.5), "float", ()), array(np.float32(1.25), "float", ()),
+    ]  # fmt: skip
+    bars = [array(bar, "float3", (COUNT,)), array(np.float32(1.0), "float", ())]
+    results = build.graph("shaded").run("backward", [*given, *bars])
+    names = [one["name"] for one in build.graph("shaded")._plans["backward"]["outputs"]]
+    by_name = dict(zip(names, results, strict=True))
+    for name, other in zip(
+        ("result_0", "result_1", "at gradient", "sky.cube gradient"), wanted, strict=True
+    ):
+        numbers = np.frombuffer(build.read(by_name[name]), np.float32).reshape(other.shape)
+        largest = np.max(np.abs(other))
+        np.testing.assert_allclose(numbers, other, rtol=1e-4, atol=FLOAT32_SUMS * largest)

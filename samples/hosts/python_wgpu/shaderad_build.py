@@ -449,7 +449,7 @@ class Graph:
         self._entry = entry
         self._plans = plans
 
-    def run(self, mode: str, arrays: Sequence[Array]) -> list[Array]:
+    def run(self, mode: str, arrays: Sequence[Input]) -> list[Array]:
         """Runs the plan of a mode; arrays are in the order of its `inputs` and `outputs`."""
         plan = _plan_of(self._entry, self._plans, mode, "build with --jvp")
         if len(arrays) != len(plan["inputs"]):
@@ -459,7 +459,7 @@ class Graph:
         known = self._sizes(arrays)
         return Run(self._build, self._plans["programs"], plan, arrays, known, {}).outputs()
 
-    def _sizes(self, arrays: Sequence[Array]) -> dict[str, int]:
+    def _sizes(self, arrays: Sequence[Input]) -> dict[str, int]:
         """The sizes that the arguments determine; all arrays must agree on them."""
         known: dict[str, int] = {}
         inputs, assumes = self._entry["inputs"], self._entry["assumes"]
