@@ -104,3 +104,34 @@ def test_a_loop_reports_nothing_after_its_end(device: sad.Device) -> None:
         f(x, 3)
         with pytest.raises(sad.BoundsError, match="k is below 2"):
             device.synchronize()
+
+
+@sad.kernel
+def misfit(i: sad.Index, w: sad.In[float], x: sad.In[float], loss: sad.Add[float]):
+    d = w[0] * x[i] + w[1] - 2.0 * x[i] - 1.0
+    loss[0] += d * d
+
+
+def test_gradients_in_a_loop_are_those_outside(device: sad.Device) -> None:
+    """Their kernels know whether the loop goes on, and sum over threads as outside."""
+    x = np.float32(np.random.default_rng(0).uniform(-1, 1, 65))
+    shapes, first = {"loss": (1,)}, np.float32([0.0, 0.0])
+
+    def slope(w: Any, x: Any) -> Any:
+        return sad.grad(lambda w: misfit(w, x, dim=x.shape, shapes=shapes)[0])(w)
+
+    def fitted(x: Any, scale: Any) -> Any:
+        def step(w: Any) -> Any:
+            return w - scale * slope(w, x)
+
+        return sad.while_loop(lambda w: w[0] < 1.5, step, first, limit=50)
+
+    w, rate = first, 0.01
+    while w[0] < 1.5:
+        w = w - rate * slope(w, x).numpy()
+    for f in (fitted, sad.graph(fitted)):
+        np.testing.assert_allclose(f(x, rate), w, rtol=1e-5)
+        by_rate = sad.grad(lambda r, f=f: sad.sum(f(x, r)))(rate).item()
+        high, low = (f(x, r).numpy().sum() for r in (rate + 1e-5, rate - 1e-5))
+        np.testing.assert_allclose(by_rate, (high - low) / 2e-5, rtol=2e-2)
+    device.synchronize()

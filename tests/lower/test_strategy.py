@@ -24,7 +24,9 @@ def reads(
     called: sad.In[float],
     mixed: sad.In[float],
     half: sad.In[sad.half],
+    guarded: sad.In[float],
     n: int,
+    is_on: bool,
     scale: float,
     y: sad.Out[float],
 ):
@@ -32,6 +34,8 @@ def reads(
     s += partly[3] + partly[i] + float(half[0])
     if own[i] > 0.0:
         s += branch[0] + mixed[i]
+    if is_on:
+        s += guarded[2] * guarded[2]
     for k in range(2):
         s += fixed[1] * float(k)
     y[i] = s * scale + mixed[0]
@@ -46,6 +50,7 @@ STRATEGIES = {
     "called": "scattered",
     "mixed": "uniform and scattered",
     "half": "scattered",
+    "guarded": "uniform",
     "scale": "uniform",
 }
 

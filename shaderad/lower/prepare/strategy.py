@@ -24,6 +24,7 @@ from shaderad.ir.nodes import (
     Evaluate,
     Expr,
     For,
+    If,
     Kernel,
     Load,
     Logical,
@@ -126,12 +127,10 @@ def _uniform(
     fixed = {u.name for u in kernel.uniforms} - writes(body)
     seen: set[tuple[str, tuple[Expr, ...]]] = set()
     words = 0
-    for load in _loads_of_every_thread(body):
+    for load in _loads_of_every_thread(body, fixed):
         buffer, indices = load.buffer, load.indices
-        is_fixed = all(
-            isinstance(i, Const) or (isinstance(i, Var) and i.name in fixed) for i in indices
-        )
-        if buffer not in candidates or (buffer, indices) in seen or not is_fixed:
+        are_fixed = all(isinstance(i, Const) or _is_fixed(i, fixed) for i in indices)
+        if buffer not in candidates or (buffer, indices) in seen or not are_fixed:
             continue
         if Kind.HALF in {s.kind for s in scalars(load.type)}:
             continue
@@ -145,6 +144,10 @@ def _uniform(
         )
 
 
+def _is_fixed(e: Expr, fixed: set[str]) -> bool:
+    return isinstance(e, Var) and e.name in fixed
+
+
 def _fresh(name: str, taken: set[str]) -> str:
     while name in taken:
         name += "_"
@@ -152,8 +155,8 @@ def _fresh(name: str, taken: set[str]) -> str:
     return name
 
 
-def _loads_of_every_thread(body: tuple[Stmt, ...]) -> Iterator[Load]:
-    """The loads that every thread makes, whatever its data."""
+def _loads_of_every_thread(body: tuple[Stmt, ...], fixed: set[str]) -> Iterator[Load]:
+    """The loads that every thread makes, whatever its data, or none: by the uniforms `fixed`."""
     for s in body:
         if isinstance(s, Return):
             yield from _unconditional(s)
@@ -161,7 +164,9 @@ def _loads_of_every_thread(body: tuple[Stmt, ...]) -> Iterator[Load]:
         if isinstance(s, Assign | Store | Accumulate | Evaluate | Assert):
             yield from _unconditional(s)
         elif isinstance(s, For) and (trip_count(s) or 0) > 0 and not s.exits:
-            yield from _loads_of_every_thread(s.body)
+            yield from _loads_of_every_thread(s.body, fixed)
+        elif isinstance(s, If) and _is_fixed(s.condition, fixed) and not s.otherwise:
+            yield from _loads_of_every_thread(s.then, fixed)
 
 
 def _unconditional(node: Expr | Stmt) -> Iterator[Load]:
