@@ -10,7 +10,7 @@ import numpy as np
 
 from shaderad.compiler.artifact import BindingAccess, Program
 from shaderad.runtime import Capabilities
-from shaderad.runtime.dispatch_runs import DispatchRun, FixedDispatch
+from shaderad.runtime.command_runs import CommandRun, Frame
 
 Shader = Callable[[dict[int, np.ndarray], np.ndarray, tuple[int, int, int]], None]
 
@@ -53,8 +53,6 @@ class FakeBuffer:
 class FakePipeline:
     program: Program
     native: Any = None
-
-    may_join_runs = True
 
     @property
     def storage_slots(self) -> list[int]:
@@ -162,7 +160,7 @@ class FakeRuntime:
     ) -> None:
         assert not ranges
         name = pipeline.program.name
-        parameters = np.frombuffer(words, np.uint32)
+        parameters = np.frombuffer(bytes(words), np.uint32)
         self.dispatched.append(Dispatched(name, parameters, groups))
         if name == "fill_words":
             first, end, _, word = parameters
@@ -172,13 +170,12 @@ class FakeRuntime:
         memory = {k: b.native.view(np.uint32) for k, b in zip(slots, buffers, strict=True)}
         self.shaders[name](memory, parameters, groups)
 
-    def new_run(self, dispatches: Sequence[FixedDispatch]) -> DispatchRun:
-        return DispatchRun(dispatches, 0)
+    def new_run(self, commands: Sequence[Any], late: Sequence[Any]) -> CommandRun:
+        return CommandRun(commands, late, 0)
 
-    def record_run(self, run: DispatchRun, buffers: Sequence[FakeBuffer]) -> None:
-        for dispatch in run.dispatches:
-            bound = [buffers[k] for k in dispatch.numbers]
-            self.record_dispatch(dispatch.pipeline, bound, dispatch.words, dispatch.groups, None)  # pyright: ignore
+    def record_run(self, run: CommandRun, frame: Frame) -> None:
+        run.update_words(frame)
+        run.record_each(self, frame)  # pyright: ignore
 
     def recorded(self, count: int) -> None: ...
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from shaderad.execute.commands import Dispatch
+
 
 def on_each_dispatch(
     runtime: Any, patch: pytest.MonkeyPatch, note: Callable[[Any], object]
@@ -18,10 +20,11 @@ def on_each_dispatch(
         note(pipeline)
         dispatch(pipeline, *rest)
 
-    def noted_run(dispatches: Any, buffers: Any) -> None:
-        for each in dispatches.dispatches:
-            note(each.pipeline)
-        run(dispatches, buffers)
+    def noted_run(commands: Any, frame: Any) -> None:
+        for command in commands.commands:
+            if isinstance(command, Dispatch):
+                note(command.pipeline)
+        run(commands, frame)
 
     patch.setattr(runtime, "record_dispatch", noted)
     patch.setattr(runtime, "record_run", noted_run)

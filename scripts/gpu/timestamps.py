@@ -98,9 +98,7 @@ class _WgpuTimestamps:
     def write(self, index: int) -> None:
         encoder = self._runtime._recorded().end_pass()
         # wgpu-py has no call for it.
-        self._lib.wgpuCommandEncoderWriteTimestamp(
-            encoder._internal, self._queries._internal, index
-        )
+        self._lib.wgpuCommandEncoderWriteTimestamp(encoder, self._queries._internal, index)
 
     def microseconds(self, count: int) -> list[float]:
         encoder = self._native.create_command_encoder()

@@ -9,44 +9,24 @@ to nobody else after the run.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from shaderad.runtime import fill
-from shaderad.runtime.dispatch_runs import LONGEST_RUN, DispatchRun, FixedDispatch
+from shaderad.runtime.command_runs import LONGEST_RUN, Frame, LateWord
 
 if TYPE_CHECKING:
-    from shaderad.runtime import DeviceBuffer, Pipeline, Ranges, Runtime
+    from shaderad.runtime import Pipeline, Ranges, Runtime
+    from shaderad.runtime.command_runs import Recorder
 
-
-@dataclass(slots=True)
-class Frame:
-    """The buffers of one run, and what else differs from run to run."""
-
-    buffers: list[DeviceBuffer]
-    """The inputs, then the buffers that the run makes, then those of the device."""
-    starts: Sequence[int]
-    """The bytes before each input in its buffer."""
-    is_shifted: bool
-    """True if an input does not start at its buffer's first byte."""
-    uniforms: Mapping[str, bytes]
-    """The numbers that the host passes, as words."""
-
-    def start(self, number: int) -> int:
-        """The bytes before the content of a buffer."""
-        return self.starts[number] if number < len(self.starts) else 0
-
-
-LateWord = tuple[int, Callable[[Frame], bytes]]
-"""Words that each run computes anew: their first byte in the constant buffer, their content."""
 LateWords = tuple[LateWord, ...]
 
 
 class Recorded(Protocol):
     """One thing to record."""
 
-    def record(self, runtime: Runtime, frame: Frame) -> None: ...
+    def record(self, recorder: Any, frame: Frame) -> None: ...
 
 
 class Command(Recorded, Protocol):
@@ -65,7 +45,7 @@ class Dispatch:
     numbers: tuple[int, ...]
     """By storage slot of the pipeline: the number of its buffer in the frame, counted from the end
     (-1, ...) for those in which the device keeps what kernels report and print."""
-    words: bytes
+    words: bytes | bytearray
     """The constant buffer for inputs that start at the first byte of their buffers."""
     groups: tuple[int, int, int]
     late: LateWords = ()
@@ -74,71 +54,14 @@ class Dispatch:
     ranges: Ranges | None = None
     """The parts of buffers that a window binds."""
 
-    @property
-    def is_fixed(self) -> bool:
-        """True if each run records the same, unless inputs are shifted."""
-        return not self.late and self.ranges is None and self.pipeline.may_join_runs
-
     def placed(self, numbers: Sequence[int]) -> Dispatch:
         moved = tuple(numbers[k] if k >= 0 else k for k in self.numbers)
         return replace(self, numbers=moved)
 
-    def record(self, runtime: Runtime, frame: Frame) -> None:
+    def record(self, recorder: Recorder, frame: Frame) -> None:
         buffers = frame.buffers
         bound = [buffers[k] for k in self.numbers]
-        late = self.late + self.shifted if frame.is_shifted else self.late
-        words = self._words_with(late, frame) if late else self.words
-        runtime.record_dispatch(self.pipeline, bound, words, self.groups, self.ranges)
-
-    def _words_with(self, late: LateWords, frame: Frame) -> bytes:
-        words = bytearray(self.words)
-        for start, content in late:
-            found = content(frame)
-            words[start : start + len(found)] = found
-        return bytes(words)
-
-
-@dataclass(frozen=True, slots=True)
-class Joined:
-    """Dispatches that follow each other, recorded as one unless inputs are shifted."""
-
-    dispatches: Sequence[Dispatch]
-    run: DispatchRun
-    is_shifted: bool
-    """True if words of a dispatch depend on where inputs start."""
-
-    def record(self, runtime: Runtime, frame: Frame) -> None:
-        if frame.is_shifted and self.is_shifted:
-            for dispatch in self.dispatches:
-                dispatch.record(runtime, frame)
-        else:
-            runtime.record_run(self.run, frame.buffers)
-
-
-def joined(commands: Iterable[Command], runtime: Runtime) -> list[Recorded]:
-    """`commands` with fixed dispatches that follow each other joined."""
-    result: list[Recorded] = []
-    fixed: list[Dispatch] = []
-
-    def end() -> None:
-        if len(fixed) > 1:
-            parts = [FixedDispatch(c.pipeline, c.numbers, c.words, c.groups) for c in fixed]
-            is_shifted = any(c.shifted for c in fixed)
-            result.append(Joined(tuple(fixed), runtime.new_run(parts), is_shifted))
-        else:
-            result.extend(fixed)
-        fixed.clear()
-
-    for command in commands:
-        if isinstance(command, Dispatch) and command.is_fixed:
-            if len(fixed) == LONGEST_RUN:
-                end()
-            fixed.append(command)
-        else:
-            end()
-            result.append(command)
-    end()
-    return result
+        recorder.record_dispatch(self.pipeline, bound, self.words, self.groups, self.ranges)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,13 +75,17 @@ class Copy:
     target_offset: int
     byte_count: int
 
+    @property
+    def numbers(self) -> tuple[int, int]:
+        return self.source, self.target
+
     def placed(self, numbers: Sequence[int]) -> Copy:
         return replace(self, source=numbers[self.source], target=numbers[self.target])
 
-    def record(self, runtime: Runtime, frame: Frame) -> None:
+    def record(self, recorder: Recorder, frame: Frame) -> None:
         source, target = frame.buffers[self.source], frame.buffers[self.target]
         start = frame.start(self.source) + self.source_offset
-        runtime.copy(source, start, target, self.target_offset, self.byte_count)
+        recorder.copy(source, start, target, self.target_offset, self.byte_count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,11 +96,19 @@ class Fill:
     word: int
     byte_count: int
 
+    @property
+    def numbers(self) -> tuple[int]:
+        return (self.target,)
+
     def placed(self, numbers: Sequence[int]) -> Fill:
         return replace(self, target=numbers[self.target])
 
-    def record(self, runtime: Runtime, frame: Frame) -> None:
-        fill(runtime, frame.buffers[self.target], self.word, 0, self.byte_count)
+    def record(self, recorder: Recorder, frame: Frame) -> None:
+        target = frame.buffers[self.target]
+        if self.word:
+            fill(cast("Runtime", recorder), target, self.word, 0, self.byte_count)
+        else:
+            recorder.zero(target, 0, self.byte_count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +125,8 @@ class LoopCommand:
     wants: int
     """The buffer whose first word tells whether only the limit ended the loop."""
     ran_over: Callable[[], None]
+    body: Sequence[Recorded] = ()
+    """The commands, joined."""
 
     def placed(self, numbers: Sequence[int]) -> LoopCommand:
         return replace(
@@ -199,17 +136,63 @@ class LoopCommand:
             wants=numbers[self.wants],
         )
 
-    def record(self, runtime: Runtime, frame: Frame) -> None:
+    def record(self, recorder: Runtime, frame: Frame) -> None:
         words = [(frame.buffers[number], 0, 4) for number in (self.goes_on, self.wants)]
         for _ in range(self.look_limit):
-            for command in self.commands * self.times:
-                command.record(runtime, frame)
-            goes_on, wants = runtime.read(words)
+            for _ in range(self.times):
+                for command in self.body:
+                    command.record(recorder, frame)
+            goes_on, wants = recorder.read(words)
             if not any(goes_on):
                 if any(wants):
                     self.ran_over()
                 return
         self.ran_over()
+
+
+def joined(
+    commands: Iterable[Command], runtime: Runtime, input_count: int, *, is_shifted: bool
+) -> list[Recorded]:
+    """`commands` as runs, and those that cannot be part of a run.
+
+    Args:
+        commands: Commands over placed buffers.
+        runtime: Where they run.
+        input_count: The number of inputs, the first buffers of a frame.
+        is_shifted: True if inputs start anywhere in their buffers.
+    """
+    recorded: list[Recorded] = []
+    run: list[Dispatch | Copy | Fill] = []
+    late: list[tuple[bytearray, LateWord]] = []
+
+    def end() -> None:
+        if run:
+            recorded.append(runtime.new_run(tuple(run), tuple(late)))
+            run.clear()
+            late.clear()
+
+    for command in commands:
+        if len(run) == LONGEST_RUN:
+            end()
+        match command:
+            case Dispatch():
+                parts = command.late + command.shifted if is_shifted else command.late
+                words = bytearray(command.words) if parts else command.words
+                late.extend((cast("bytearray", words), part) for part in parts)
+                run.append(replace(command, words=words))
+            case Copy() if not (is_shifted and command.source < input_count):
+                run.append(command)
+            case Fill() if not command.word:
+                run.append(command)
+            case LoopCommand():
+                end()
+                body = joined(command.commands, runtime, input_count, is_shifted=is_shifted)
+                recorded.append(replace(command, body=body))
+            case _:  # a fill by a program, or a copy that begins elsewhere at each recording
+                end()
+                recorded.append(command)
+    end()
+    return recorded
 
 
 def pipelines_of(commands: Iterable[Command]) -> Iterator[Pipeline]:

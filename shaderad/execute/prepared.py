@@ -22,9 +22,7 @@ from shaderad.execute.commands import (
     Copy,
     Dispatch,
     Fill,
-    Frame,
     FramePlan,
-    LateWord,
     LateWords,
     LoopCommand,
     Recorded,
@@ -36,6 +34,7 @@ from shaderad.ir import sizes, types
 from shaderad.lower.bindings import Role, WordKind, in_rows
 from shaderad.runtime.buffers import WORD_BYTES
 from shaderad.runtime.capabilities import check_bytes
+from shaderad.runtime.command_runs import Frame, LateWord
 from shaderad.runtime.fill import FILL
 
 if TYPE_CHECKING:
@@ -78,12 +77,14 @@ class Prepared:
     may_print: bool
     live_bytes: int
     """The most that is needed at one time, inputs left out."""
-    _joined: list[Recorded] = field(default_factory=list[Recorded])
-    """The commands with fixed dispatches joined, from the first run on."""
+    _joined: dict[bool, list[Recorded]] = field(default_factory=dict[bool, list[Recorded]])
+    """The commands as runs, for frames that are shifted and for others."""
 
-    def _join(self) -> list[Recorded]:
-        self._joined = joined(self.commands, self.device.runtime)
-        return self._joined
+    def _join(self, frame: Frame) -> list[Recorded]:
+        runtime, is_shifted = self.device.runtime, frame.is_shifted
+        runs = joined(self.commands, runtime, len(frame.starts), is_shifted=is_shifted)
+        self._joined[is_shifted] = runs
+        return runs
 
     def run(
         self, places: Sequence[Place], uniforms: Mapping[str, bytes] = _NO_UNIFORMS
@@ -107,10 +108,11 @@ class Prepared:
         device, runtime = self.device, self.device.runtime
         if self.may_report:
             device.expect_reports()  # an interrupt may end a loop between its dispatches
+        runs = self._joined.get(frame.is_shifted) or self._join(frame)
         frame.buffers += runtime.allocate_unset([*self.kept_bytes, *self.scratch_bytes])
         frame.buffers += self.own_buffers
-        for command in self._joined or self._join():
-            command.record(runtime, frame)
+        for run in runs:
+            run.record(runtime, frame)
         device.recorded(
             may_report=self.may_report, may_print=self.may_print, count=self.dispatch_count
         )

@@ -30,7 +30,16 @@ from shaderad.runtime.capabilities import (
     padded,
     words_bytes,
 )
-from shaderad.runtime.dispatch_runs import KEPT_RUNS, DispatchRun, FixedDispatch
+from shaderad.runtime.command_runs import (
+    KEPT_RUNS,
+    CommandRun,
+    Frame,
+    LateWord,
+    NativeCommands,
+    Ranges,
+    RunCommand,
+    check_range,
+)
 from shaderad.runtime.guard import guarded
 from shaderad.runtime.idle_buffers import BufferPool, DeviceBuffer
 from shaderad.runtime.kept_bindings import KeptBindings
@@ -67,12 +76,6 @@ R = TypeVar("R")
 Compilation = Pending[tuple[Code, Route]]
 """A compilation in the background."""
 
-BufferOffset = tuple[DeviceBuffer, int]
-"""A buffer, and an offset in it in bytes."""
-
-Ranges = Mapping[int, tuple[int, int]]
-"""The first byte and byte count of the bound part of a buffer, by slot."""
-
 
 class Pipeline:
     """A program that is ready to be dispatched, and the bindings that its dispatches need."""
@@ -93,11 +96,6 @@ class Pipeline:
         """Buffers, textures and samplers, in the order in which dispatches get them."""
         self.storage_slots = [b.slot for b in self.storage_bindings]
         self.words_bytes = words_bytes(program)
-
-    @property
-    def may_join_runs(self) -> bool:
-        """True if dispatches of fixed words need nothing but what is kept."""
-        return True
 
 
 class Runtime(TextureStore):
@@ -123,7 +121,7 @@ class Runtime(TextureStore):
         self.pool = BufferPool()
         self.bindings: KeptBindings[Any] = KeptBindings()
         self.runs: KeptBindings[Any] = KeptBindings(KEPT_RUNS)
-        """The native objects of runs, by their serial and those of their buffers."""
+        """The native commands of runs."""
         self._run_serials = count(1)
         self.pipelines: KeptPipelines[Pipeline] = KeptPipelines()
         self._compilations: WeakValueDictionary[Program, Compilation] = WeakValueDictionary()
@@ -224,7 +222,7 @@ class Runtime(TextureStore):
         reused = self.pool.reuse(byte_count)
         buffer = reused or self._new(byte_count)
         if zeroed and (reused or not self.zeroes_new_buffers):
-            self.record_zero(buffer, 0, max(SMALLEST_ALLOCATION, padded(byte_count)))
+            self._zero(buffer, 0, max(SMALLEST_ALLOCATION, padded(byte_count)))
         return buffer
 
     def allocate_unset(self, byte_counts: Sequence[int]) -> list[DeviceBuffer]:
@@ -311,7 +309,12 @@ class Runtime(TextureStore):
         size = buffer.byte_count - offset if byte_count is None else byte_count
         check_range(buffer, offset, size)
         if size:
-            self.record_zero(buffer, offset, padded(size))
+            self._zero(buffer, offset, padded(size))
+
+    def _zero(self, buffer: DeviceBuffer, offset: int, byte_count: int) -> None:
+        commands = self.new_commands()
+        commands.add_zero(buffer, offset, byte_count)
+        self.record_commands(commands, (buffer.serial,))
 
     @guarded
     def copy(
@@ -323,11 +326,9 @@ class Runtime(TextureStore):
         byte_count: int,
     ) -> None:
         """Records a copy; the buffers differ, offsets and count are multiples of 4."""
-        check_range(source, source_offset, byte_count)
-        check_range(destination, destination_offset, byte_count)
-        if byte_count:
-            places = (source, source_offset), (destination, destination_offset)
-            self.record_copy(*places, padded(byte_count))
+        commands = self.new_commands()
+        commands.copy(source, source_offset, destination, destination_offset, byte_count)
+        self.record_commands(commands, (source.serial, destination.serial))
 
     @abstractmethod
     def new_native(self, size: int) -> Any:
@@ -344,14 +345,6 @@ class Runtime(TextureStore):
             parts: Native buffer, offset in it, and byte count in whole words.
             total: The sum of the byte counts.
         """
-
-    @abstractmethod
-    def record_zero(self, buffer: DeviceBuffer, offset: int, byte_count: int) -> None: ...
-
-    @abstractmethod
-    def record_copy(
-        self, source: BufferOffset, destination: BufferOffset, byte_count: int
-    ) -> None: ...
 
     # -- commands ----------------------------------------------------------------------------------
 
@@ -407,50 +400,50 @@ class Runtime(TextureStore):
             if slot not in slots:
                 raise error("SR0614", slot=slot, program=program)
 
-    @abstractmethod
     def record_dispatch(
         self,
         pipeline: Any,
         resources: Sequence[Bound],
-        words: bytes,
+        words: bytes | bytearray,
         groups: tuple[int, int, int],
         ranges: Ranges | None,
     ) -> None:
-        """Records a checked dispatch of at least one group. Called inside `together`.
+        """Records a checked dispatch; see `Recorder`. Called inside `together`."""
+        commands = self.new_commands()
+        commands.record_dispatch(pipeline, resources, words, groups, ranges)
+        self.record_commands(commands, [resource.serial for resource in resources])
 
-        `resources` are in the order of ``pipeline.storage_slots``; the rest is as in `dispatch`.
-        """
+    def new_run(
+        self, commands: Sequence[RunCommand], late: Sequence[tuple[bytearray, LateWord]]
+    ) -> CommandRun:
+        """A run of checked commands for `record_run`."""
+        return CommandRun(commands, late, next(self._run_serials))
 
-    def new_run(self, dispatches: Sequence[FixedDispatch]) -> DispatchRun:
-        """A run of checked dispatches for `record_run`."""
-        return DispatchRun(dispatches, next(self._run_serials))
-
-    def record_run(self, run: DispatchRun, buffers: Sequence[DeviceBuffer]) -> None:
-        """Records the dispatches of `run` over `buffers`. Called inside `together`."""
+    def record_run(self, run: CommandRun, frame: Frame) -> None:
+        """Records the commands of `run` over `frame`. Called inside `together`."""
+        run.update_words(frame)
+        buffers = frame.buffers
         serials = [buffers[k].serial for k in run.numbers]
-        key = (run.serial, b"", *serials)
-        natives = self.runs.find(key)
-        if natives is None:
-            natives = [
-                self.native_dispatch(dispatch, [buffers[k] for k in dispatch.numbers])
-                for dispatch in run.dispatches
-            ]
-            self.runs.keep(key, natives)
-        self.record_natives(natives, serials)
+        key = (run.serial, *serials)
+        commands = self.runs.find(key)
+        if commands is None:
+            commands = self.new_commands()
+            run.record_each(commands, frame)
+            self.runs.keep(key, commands)
+        self.record_commands(commands, serials)
 
-    def record_each(self, run: DispatchRun, buffers: Sequence[DeviceBuffer]) -> None:
-        """Records the dispatches of `run` one by one, for whoever looks at each."""
-        for each in run.dispatches:
-            bound = [buffers[k] for k in each.numbers]
-            self.record_dispatch(each.pipeline, bound, each.words, each.groups, None)
+    def record_each(self, run: CommandRun, frame: Frame) -> None:
+        """Records the commands of `run` one by one, for whoever looks at each."""
+        run.update_words(frame)
+        run.record_each(self, frame)
 
     @abstractmethod
-    def native_dispatch(self, dispatch: FixedDispatch, resources: Sequence[Bound]) -> Any:
-        """The objects of a dispatch that `record_natives` passes on."""
+    def new_commands(self) -> NativeCommands:
+        """An empty list of commands for `record_commands`."""
 
     @abstractmethod
-    def record_natives(self, natives: Sequence[Any], serials: Sequence[int]) -> None:
-        """Records dispatches, which use the resources with these serials and no others."""
+    def record_commands(self, commands: Any, serials: Sequence[int]) -> None:
+        """Records commands that use the resources with these serials and no others."""
 
     def recorded(self, count: int) -> None:
         """Counts dispatches, and submits them once there are enough and the device is idle.
@@ -504,11 +497,3 @@ class Runtime(TextureStore):
     @abstractmethod
     def release(self) -> None:
         """Drops the remaining native objects, and closes the device if the runtime owns it."""
-
-
-def check_range(buffer: DeviceBuffer, offset: int, byte_count: int) -> None:
-    """Raises SR0618 unless the range is inside the buffer and aligned to words or to its end."""
-    end, size = offset + byte_count, buffer.byte_count
-    is_aligned = offset % WORD_BYTES == 0 and (end % WORD_BYTES == 0 or end == size)
-    if not (0 <= offset <= end <= size and is_aligned):
-        raise error("SR0618", start=offset, end=end, byte_count=size)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import struct
 
 from shaderad.compiler.artifact import Binding, BindingAccess, Code, Program
-from shaderad.runtime.base import Runtime, check_range
+from shaderad.runtime.base import Runtime
 from shaderad.runtime.capabilities import WORD_BYTES, padded
+from shaderad.runtime.command_runs import check_range
 from shaderad.runtime.idle_buffers import DeviceBuffer
 
 GROUP_SIZE = 64

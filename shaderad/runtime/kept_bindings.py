@@ -6,13 +6,12 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Generic, TypeVar
 
 BINDING_LIMIT = 4096
-"""The most bindings that are kept. One of slangpy's takes 8 KB, and a number that changes at every
-launch makes one per dispatch that reads it."""
+"""The most bindings that are kept. One of slangpy's takes 8 KB."""
 
 BoundT = TypeVar("BoundT")
 
-Key = tuple[int | bytes, ...]
-"""The serial of a pipeline, the words that the binding holds, and the serials of its buffers."""
+Key = tuple[int, ...]
+"""The serial of a pipeline or run, and the serials of its buffers."""
 
 
 class KeptBindings(Generic[BoundT]):
@@ -25,7 +24,7 @@ class KeptBindings(Generic[BoundT]):
     def __init__(self, limit: int | None = None) -> None:
         self._limit = limit
         self._bound_by_key: dict[Key, BoundT] = {}
-        self._keys_by_buffer: dict[int | bytes, set[Key]] = {}
+        self._keys_by_buffer: dict[int, set[Key]] = {}
         self.find: Callable[[Key], BoundT | None] = self._bound_by_key.get
         """Looks up the binding of a key; a bound method, because every dispatch calls it."""
 
@@ -34,7 +33,7 @@ class KeptBindings(Generic[BoundT]):
         if len(self._bound_by_key) >= (self._limit or BINDING_LIMIT):
             self._drop(next(iter(self._bound_by_key)))
         self._bound_by_key[key] = bound
-        for serial in key[2:]:
+        for serial in key[1:]:
             self._keys_by_buffer.setdefault(serial, set()).add(key)
 
     def count_of(self, serial: int) -> int:
@@ -55,7 +54,7 @@ class KeptBindings(Generic[BoundT]):
 
     def _drop(self, key: Key) -> None:
         self._bound_by_key.pop(key, None)
-        for serial in key[2:]:
+        for serial in key[1:]:
             self._keys_by_buffer.get(serial, set()).discard(key)
 
     def clear(self) -> None:

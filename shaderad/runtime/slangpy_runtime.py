@@ -13,8 +13,8 @@ import gc
 import hashlib
 import re
 import sys
-from collections.abc import Mapping, Sequence
-from functools import lru_cache, partial
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +27,10 @@ from shaderad.compiler.library import library_path, modules_of
 from shaderad.diagnostics import Error, error
 from shaderad.diagnostics.progress import Work
 from shaderad.runtime import slangpy_textures
-from shaderad.runtime.base import STAGING_KEPT_BYTES, BufferOffset, Pipeline, Ranges, Runtime
+from shaderad.runtime.base import STAGING_KEPT_BYTES, Pipeline, Runtime
 from shaderad.runtime.capabilities import Capabilities, Kind, limited
+from shaderad.runtime.command_runs import NativeCommands, Ranges
 from shaderad.runtime.devices import DeviceInfo, choose, has_nvidia_driver
-from shaderad.runtime.dispatch_runs import FixedDispatch
 from shaderad.runtime.guard import guarded, shortened
 from shaderad.runtime.idle_buffers import DeviceBuffer
 from shaderad.runtime.process import keep_for_ever
@@ -227,6 +227,66 @@ class SlangpyPipeline(Pipeline):
         self.words_field = None if self.uniform_slot is None else field[self.uniform_slot]
 
 
+BoundRoot = tuple[Any, Callable[[Any], None] | None]
+"""A root object, and the function that writes its words, if it has any."""
+
+
+class SlangpyCommands(NativeCommands):
+    """Commands in sections: dispatches, then copies and fills.
+
+    Args:
+        root_of: The root object of a pipeline and its resources.
+        zeros: Makes a buffer of zeros.
+    """
+
+    def __init__(
+        self,
+        root_of: Callable[[SlangpyPipeline, Sequence[Bound]], BoundRoot],
+        zeros: Callable[[int], DeviceBuffer],
+    ) -> None:
+        self.sections: list[tuple[list[Any], list[Any]]] = [([], [])]
+        self.dispatch_count = 0
+        self._root_of, self._zeros = root_of, zeros
+
+    def record_dispatch(
+        self,
+        pipeline: SlangpyPipeline,
+        resources: Sequence[Bound],
+        words: bytes | bytearray,
+        groups: tuple[int, int, int],
+        ranges: Ranges | None,
+    ) -> None:
+        del ranges  # buffers are bound whole, see `binding_alignment`
+        if self.sections[-1][1]:
+            self.sections.append(([], []))
+        root = self._root_of(pipeline, resources)
+        dispatch = pipeline.native, root, _writable(words), spy.uint3(*groups)
+        self.sections[-1][0].append(dispatch)
+        self.dispatch_count += 1
+
+    def add_copy(
+        self,
+        source: tuple[DeviceBuffer, int],
+        destination: tuple[DeviceBuffer, int],
+        byte_count: int,
+    ) -> None:
+        (origin, start), (target, to) = source, destination
+        arguments = target.native, to, origin.native, start, byte_count
+        self.sections[-1][1].append((spy.CommandEncoder.copy_buffer, arguments))
+
+    def add_zero(self, buffer: DeviceBuffer, offset: int, byte_count: int) -> None:
+        native, transfers = buffer.native, self.sections[-1][1]
+        if byte_count >= buffer.byte_count:
+            transfers.append((spy.CommandEncoder.clear_buffer, (native,)))
+        else:
+            transfers.append((self._copy_zeros, (native, offset, byte_count)))
+
+    def _copy_zeros(self, encoder: Any, native: Any, offset: int, byte_count: int) -> None:
+        # `BufferRange` cannot be set from Python (0.43).
+        zeros = self._zeros(byte_count)
+        encoder.copy_buffer(native, offset, zeros.native, 0, byte_count)
+
+
 class SlangpyRuntime(Runtime):
     """A runtime over one `slangpy.Device`."""
 
@@ -287,17 +347,6 @@ class SlangpyRuntime(Runtime):
             usage=spy.BufferUsage.copy_destination,
         )
 
-    def record_zero(self, buffer: DeviceBuffer, offset: int, byte_count: int) -> None:
-        if byte_count >= buffer.byte_count:
-            self._commands().clear_buffer(buffer.native)
-        else:
-            # `BufferRange` cannot be set from Python (0.43), so zeros are copied.
-            self.copy(self.allocate(byte_count), 0, buffer, offset, byte_count)
-
-    def record_copy(self, source: BufferOffset, destination: BufferOffset, byte_count: int) -> None:
-        (origin, start), (target, to) = source, destination
-        self._commands().copy_buffer(target.native, to, origin.native, start, byte_count)
-
     def new_texture(self, layout: TextureLayout) -> Any:
         return slangpy_textures.new_texture(self.native, layout)
 
@@ -356,59 +405,41 @@ class SlangpyRuntime(Runtime):
         self._sessions[key] = session, remaining - 1
         return session
 
-    def record_dispatch(
-        self,
-        pipeline: SlangpyPipeline,
-        resources: Sequence[Bound],
-        words: bytes,
-        groups: tuple[int, int, int],
-        ranges: Ranges | None,
-    ) -> None:
-        del ranges  # buffers are bound whole, see `binding_alignment`
-        if self._unfreed_count == UNFREED_LIMIT:
-            self.submit()
-        if self._compute is None:
-            self._compute = self._commands().begin_compute_pass()
-        root = self._kept_root(pipeline, resources, words)
-        self._unfreed_count += 1
-        self._compute.bind_pipeline(pipeline.native, root)
-        self._compute.dispatch_compute(_group_counts(groups))
+    def new_commands(self) -> SlangpyCommands:
+        return SlangpyCommands(self.bound_root, partial(self.allocate, zeroed=True))
 
-    def native_dispatch(
-        self, dispatch: FixedDispatch, resources: Sequence[Bound]
-    ) -> tuple[Any, Any, Any]:
-        pipeline: Any = dispatch.pipeline
-        root = self._kept_root(pipeline, resources, dispatch.words)
-        return pipeline.native, root, _group_counts(dispatch.groups)
-
-    def record_natives(self, natives: Sequence[Any], serials: Sequence[int]) -> None:
+    def record_commands(self, commands: SlangpyCommands, serials: Sequence[int]) -> None:
         del serials
-        if self._unfreed_count + len(natives) > UNFREED_LIMIT:
+        if self._unfreed_count + commands.dispatch_count > UNFREED_LIMIT:
             self._unfreed_count = UNFREED_LIMIT
             self.submit()
-        if self._compute is None:
-            self._compute = self._commands().begin_compute_pass()
-        self._unfreed_count += len(natives)
-        bind, dispatch = self._compute.bind_pipeline, self._compute.dispatch_compute
-        for native, root, groups in natives:
-            bind(native, root)
-            dispatch(groups)
+        self._unfreed_count += commands.dispatch_count
+        for dispatches, transfers in commands.sections:
+            if dispatches:
+                if self._compute is None:
+                    self._compute = self._commands().begin_compute_pass()
+                bind, dispatch = self._compute.bind_pipeline, self._compute.dispatch_compute
+                for pipeline, (root, write), words, groups in dispatches:
+                    if write is not None:
+                        write(words)
+                    bind(pipeline, root)
+                    dispatch(groups)
+            for transfer, arguments in transfers:
+                transfer(self._commands(), *arguments)
 
-    def _kept_root(
-        self, pipeline: SlangpyPipeline, resources: Sequence[Bound], words: bytes
-    ) -> Any:
-        """One root object for each content: rewriting one would change earlier dispatches."""
-        key = (pipeline.serial, words, *[resource.serial for resource in resources])
-        root = self.bindings.find(key)
-        if root is None:
-            root = self._root_object(pipeline, resources, words)
-            self.bindings.keep(key, root)
-        return root
+    def bound_root(self, pipeline: SlangpyPipeline, resources: Sequence[Bound]) -> BoundRoot:
+        """The root object of a pipeline and its resources.
 
-    def _root_object(
-        self, pipeline: SlangpyPipeline, resources: Sequence[Bound], words: bytes
-    ) -> Any:
-        """The bound resources and words of a dispatch."""
+        A dispatch copies the words of the root object when it is recorded.
+        """
+        key = (pipeline.serial, *[resource.serial for resource in resources])
+        bound = self.bindings.find(key)
+        if bound is None:
+            bound = self._new_root(pipeline, resources)
+            self.bindings.keep(key, bound)
+        return bound
+
+    def _new_root(self, pipeline: SlangpyPipeline, resources: Sequence[Bound]) -> BoundRoot:
         root = self.native.create_root_shader_object(pipeline.linked)
         cursor = spy.ShaderCursor(root)
         for field, binding, bound in zip(
@@ -419,10 +450,10 @@ class SlangpyRuntime(Runtime):
             if isinstance(bound, DeviceTexture):
                 native = slangpy_textures.bound_as(binding, bound)
             cursor.get_field_by_index(field).write(native)
-        if pipeline.words_field is not None and words:
-            block = cursor.get_field_by_index(pipeline.words_field).dereference()
-            block.set_data(_writable(words))  # pyright: ignore[reportUnknownMemberType]
-        return root
+        if pipeline.words_field is None or not pipeline.words_bytes:
+            return root, None
+        block: Any = cursor.get_field_by_index(pipeline.words_field).dereference()
+        return root, block.set_data
 
     def _commands(self) -> Any:
         """The command encoder, after the end of the open pass."""
@@ -493,12 +524,6 @@ class SlangpyRuntime(Runtime):
             self.native.close()
 
 
-@lru_cache(maxsize=1024)
-def _group_counts(groups: tuple[int, int, int]) -> Any:
-    """`groups` for slangpy, which takes three times as long to make as to look up."""
-    return spy.uint3(*groups)
-
-
 def _not_compiled(program: Program, reason: str) -> Error:
     """The error for a program that slangpy did not compile, perhaps for lack of a part of CUDA."""
     for words, part in PARTS_OF_CUDA.items():
@@ -518,7 +543,7 @@ def _forget_closing() -> None:
             atexit.unregister(function)
 
 
-def _writable(data: bytes | memoryview) -> np.ndarray[Any, np.dtype[np.uint8]]:
+def _writable(data: bytes | bytearray | memoryview) -> np.ndarray[Any, np.dtype[np.uint8]]:
     """The bytes as a writable array: slangpy refuses read-only arrays even as input."""
     content = np.frombuffer(data, np.uint8)
     return content if content.flags.writeable else content.copy()

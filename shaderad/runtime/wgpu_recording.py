@@ -1,4 +1,7 @@
-"""The commands of wgpu since the last submission, and the pipelines that its dispatches set."""
+"""Commands of wgpu as calls of wgpu-native, and those since the last submission.
+
+Calls through wgpu-py take four times as long. Its `finish` of the encoder reports their errors.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,21 @@ from typing import Any
 
 from shaderad.compiler.artifact import Program
 from shaderad.runtime.base import Pipeline
-from shaderad.runtime.wgpu_pipelines import lib
+from shaderad.runtime.command_runs import NativeCommands, Ranges
+from shaderad.runtime.idle_buffers import DeviceBuffer
+from shaderad.runtime.texture_store import Bound
+from shaderad.runtime.wgpu_pipelines import ffi, lib
 
 # Looked up once: every dispatch calls them.
-SET_PIPELINE = lib.wgpuComputePassEncoderSetPipeline
-SET_IMMEDIATES = lib.wgpuComputePassEncoderSetImmediates
-SET_BIND_GROUP = lib.wgpuComputePassEncoderSetBindGroup
-DISPATCH = lib.wgpuComputePassEncoderDispatchWorkgroups
+_SET_PIPELINE = lib.wgpuComputePassEncoderSetPipeline
+_SET_IMMEDIATES = lib.wgpuComputePassEncoderSetImmediates
+_SET_BIND_GROUP = lib.wgpuComputePassEncoderSetBindGroup
+_DISPATCH = lib.wgpuComputePassEncoderDispatchWorkgroups
+_END_PASS = lib.wgpuComputePassEncoderEnd
+_RELEASE_PASS = lib.wgpuComputePassEncoderRelease
+_BEGIN_PASS = lib.wgpuCommandEncoderBeginComputePass
+COPY = lib.wgpuCommandEncoderCopyBufferToBuffer
+_CLEAR = lib.wgpuCommandEncoderClearBuffer
 
 
 class WgpuPipeline(Pipeline):
@@ -39,21 +50,101 @@ class WgpuPipeline(Pipeline):
         self.run_ahead: Callable[[], None] | None = run_ahead
         """Runs the program in the child process; `None` after it has run or once it is useless."""
 
-    @property
-    def may_join_runs(self) -> bool:
-        return not self.page_bytes and not self.space
+
+class Section:
+    """Dispatches of one pass, then copies and clears."""
+
+    __slots__ = ("dispatches", "page_bytes", "paged_words", "pipeline", "transfers")
+
+    def __init__(self) -> None:
+        self.dispatches: list[tuple[Any, ...]] = []
+        """The arguments of their calls."""
+        self.transfers: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
+        """Functions of wgpu-native, and their arguments behind the encoder."""
+        self.pipeline: Any = None
+        """The native pipeline of the last dispatch."""
+        self.paged_words: list[tuple[Any, bytes | bytearray, int]] = []
+        """Words in the page: the cell for their offset, their content, the bytes they take."""
+        self.page_bytes = 0
+
+
+class WgpuCommands(NativeCommands):
+    """Commands in sections.
+
+    Args:
+        group_of: The bind group of a pipeline, its resources and their ranges.
+        empty_group: Makes the group of the spaces before that of a program.
+        page_limit: The bytes of the page of words.
+    """
+
+    def __init__(
+        self,
+        group_of: Callable[[WgpuPipeline, Sequence[Bound], Ranges | None], Any],
+        empty_group: Callable[[], Any],
+        page_limit: int,
+    ) -> None:
+        self.sections = [Section()]
+        self._group_of, self._empty_group = group_of, empty_group
+        self._page_limit = page_limit
+        self._held: list[Any] = []
+        """The owners of native buffers and bind groups. A run does not keep pipelines alive."""
+
+    def record_dispatch(
+        self,
+        pipeline: WgpuPipeline,
+        resources: Sequence[Bound],
+        words: bytes | bytearray,
+        groups: tuple[int, int, int],
+        ranges: Ranges | None,
+    ) -> None:
+        bind_groups = [self._empty_group()] * pipeline.space
+        bind_groups.append(self._group_of(pipeline, resources, ranges))
+        section, page_bytes = self.sections[-1], pipeline.page_bytes
+        if section.transfers or section.page_bytes + page_bytes > self._page_limit:
+            section = Section()
+            self.sections.append(section)
+        content, offset_count, offset = ffi.from_buffer(words), 0, ffi.NULL
+        if page_bytes:
+            content, offset_count, offset = b"", 1, ffi.new("uint32_t [1]")
+            section.paged_words.append((offset, words, page_bytes))
+            section.page_bytes += page_bytes
+        pipelines = () if section.pipeline == pipeline.internal else (pipeline.internal,)
+        section.pipeline = pipeline.internal
+        *before, last = [(k, group._internal) for k, group in enumerate(bind_groups)]
+        section.dispatches.append(
+            (pipelines, content, before, (*last, offset_count, offset), groups)
+        )
+        self._held.append(bind_groups)
+
+    def add_copy(
+        self,
+        source: tuple[DeviceBuffer, int],
+        destination: tuple[DeviceBuffer, int],
+        byte_count: int,
+    ) -> None:
+        (origin, start), (target, to) = source, destination
+        natives = origin.native, target.native
+        arguments = natives[0]._internal, start, natives[1]._internal, to, byte_count
+        self.sections[-1].transfers.append((COPY, arguments))
+        self._held.append(natives)
+
+    def add_zero(self, buffer: DeviceBuffer, offset: int, byte_count: int) -> None:
+        native = buffer.native
+        arguments = native._internal, offset, byte_count
+        self.sections[-1].transfers.append((_CLEAR, arguments))
+        self._held.append(native)
 
 
 class Recording:
     """The commands since the last submission."""
 
-    __slots__ = ("compute", "encoder", "pipeline", "touched", "words_used")
+    __slots__ = ("_pass", "encoder", "touched", "words_used")
 
     def __init__(self, encoder: Any) -> None:
         self.encoder = encoder
-        self.compute: Any = None
-        self.pipeline: Any = None
-        """The native pipeline that is set in the open pass."""
+        """That of wgpu-py."""
+        self._pass: Any = None
+        """The open compute pass, which consecutive dispatches share."""
         self.touched: list[Sequence[int]] = []
         """Serials of the resources of each command."""
         self.words_used = 0
@@ -62,15 +153,38 @@ class Recording:
         """True if a command uses the buffer or texture."""
         return any(serial in serials for serials in self.touched)
 
-    def compute_pass(self) -> Any:
-        """The open compute pass, which consecutive dispatches share."""
-        if self.compute is None:
-            self.compute = self.encoder.begin_compute_pass()
-        return self.compute
+    def record(self, section: Section) -> None:
+        """Makes the calls of `section`."""
+        if section.dispatches:
+            target = self._open_pass()
+            for pipelines, words, before, bound, groups in section.dispatches:
+                if pipelines:
+                    _SET_PIPELINE(target, *pipelines)
+                if words:
+                    _SET_IMMEDIATES(target, 0, words, len(words))
+                for index, group in before:
+                    _SET_BIND_GROUP(target, index, group, 0, ffi.NULL)
+                _SET_BIND_GROUP(target, *bound)
+                _DISPATCH(target, *groups)
+        if section.transfers:
+            encoder = self.end_pass()
+            for call, arguments in section.transfers:
+                call(encoder, *arguments)
+
+    def _open_pass(self) -> Any:
+        if self._pass is None:
+            self._pass = _BEGIN_PASS(self.encoder._internal, ffi.NULL)
+        return self._pass
 
     def end_pass(self) -> Any:
-        """Ends the open pass; returns the encoder for copies and clears."""
-        if self.compute is not None:
-            compute, self.compute, self.pipeline = self.compute, None, None
-            compute.end()
-        return self.encoder
+        """Ends the open pass; returns the native encoder for copies and clears."""
+        if self._pass is not None:
+            _END_PASS(self._pass)
+            self.drop_pass()
+        return self.encoder._internal
+
+    def drop_pass(self) -> None:
+        """Frees the open pass."""
+        if self._pass is not None:
+            ended, self._pass = self._pass, None
+            _RELEASE_PASS(ended)

@@ -26,7 +26,6 @@ from shaderad.runtime import wgpu_adapters, wgpu_pipelines, wgpu_textures
 from shaderad.runtime.base import (
     STAGING_KEPT_BYTES,
     STAGING_LIMIT_BYTES,
-    BufferOffset,
     Pipeline,
     Ranges,
     Runtime,
@@ -38,10 +37,8 @@ from shaderad.runtime.capabilities import (
     padded,
     uniform_bytes,
 )
-from shaderad.runtime.dispatch_runs import FixedDispatch
 from shaderad.runtime.guard import guarded
 from shaderad.runtime.idle_buffers import DeviceBuffer
-from shaderad.runtime.kept_bindings import Key
 from shaderad.runtime.naga import layout_of
 from shaderad.runtime.process import let_through
 from shaderad.runtime.routes import Route, choose_code
@@ -54,15 +51,7 @@ from shaderad.runtime.textures import (
     TextureLayout,
 )
 from shaderad.runtime.wgpu_adapters import WORDS_PAGE_BYTES, list_devices, vetting_device
-from shaderad.runtime.wgpu_pipelines import ffi
-from shaderad.runtime.wgpu_recording import (
-    DISPATCH,
-    SET_BIND_GROUP,
-    SET_IMMEDIATES,
-    SET_PIPELINE,
-    Recording,
-    WgpuPipeline,
-)
+from shaderad.runtime.wgpu_recording import COPY, Recording, WgpuCommands, WgpuPipeline
 from shaderad.runtime.wgpu_waits import StagedRead, check_not_lost, is_queue_empty
 
 __all__ = ["list_devices", "open_device", "vetting_device", "wrap_device"]
@@ -114,7 +103,6 @@ class WgpuRuntime(Runtime):
             UNIFORM_ALIGNMENT, int(device.limits["min-uniform-buffer-offset-alignment"])
         )
         self._words = bytearray(WORDS_PAGE_BYTES)
-        self._offsets = ffi.new("uint32_t [1]")
         self._words_buffer = device.create_buffer(size=WORDS_PAGE_BYTES, usage=PAGE_USAGE)
         # Allocated here because reads need it even if memory is short.
         self._staging: Any = self._new_staging(STAGING_KEPT_BYTES)
@@ -144,9 +132,8 @@ class WgpuRuntime(Runtime):
         start, recording.words_used = recording.words_used, recording.words_used + room
         self._words[start : start + data.nbytes] = data
         recording.touched.append((buffer.serial,))
-        recording.end_pass().copy_buffer_to_buffer(
-            self._words_buffer, start, buffer.native, offset, data.nbytes
-        )
+        encoder, page = recording.end_pass(), self._words_buffer._internal
+        COPY(encoder, page, start, buffer.native._internal, offset, data.nbytes)
 
     def _aligned(self, byte_count: int) -> int:
         """The bytes of the page that so many take."""
@@ -157,7 +144,7 @@ class WgpuRuntime(Runtime):
         encoder = self._recorded().end_pass()
         start = 0
         for native, offset, size in parts:
-            encoder.copy_buffer_to_buffer(native, offset, staging, start, size)
+            COPY(encoder, native._internal, offset, staging._internal, start, size)
             start += size
         return self._mapped(staging, total)
 
@@ -182,18 +169,6 @@ class WgpuRuntime(Runtime):
         self._staging, self._ended = kept, submissions
         return reading.taken()
 
-    def record_zero(self, buffer: DeviceBuffer, offset: int, byte_count: int) -> None:
-        recording = self._recorded()
-        recording.touched.append((buffer.serial,))
-        recording.end_pass().clear_buffer(buffer.native, offset, byte_count)
-
-    def record_copy(self, source: BufferOffset, destination: BufferOffset, byte_count: int) -> None:
-        (origin, start), (target, to) = source, destination
-        recording = self._recorded()
-        recording.touched.append((origin.serial, target.serial))
-        encoder = recording.end_pass()
-        encoder.copy_buffer_to_buffer(origin.native, start, target.native, to, byte_count)
-
     def new_texture(self, layout: TextureLayout) -> Any:
         return wgpu_textures.new_texture(self.native, layout)
 
@@ -216,7 +191,9 @@ class WgpuRuntime(Runtime):
 
     def read_rows(self, texture: DeviceTexture, rows: StagedRows) -> memoryview:
         staging = self._staging_buffer(rows.byte_count)
-        wgpu_textures.copy_level(self._recorded().end_pass(), texture, rows, staging)
+        recording = self._recorded()
+        recording.end_pass()
+        wgpu_textures.copy_level(recording.encoder, texture, rows, staging)
         return self._mapped(staging, rows.byte_count)
 
     def compiled(self, program: Program) -> tuple[Code, Route]:
@@ -244,74 +221,34 @@ class WgpuRuntime(Runtime):
         for pipeline in fresh:
             pipeline.run_ahead = None
 
-    def record_dispatch(
-        self,
-        pipeline: WgpuPipeline,
-        resources: Sequence[Bound],
-        words: bytes,
-        groups: tuple[int, int, int],
-        ranges: Ranges | None,
-    ) -> None:
-        serials = [resource.serial for resource in resources]
-        if ranges is not None:  # a window, which takes far longer than to bind it
-            group = self._bind_group(pipeline, resources, ranges)
-        else:
-            key = (pipeline.serial, b"", *serials)
-            group = self.bindings.find(key) or self._kept_group(pipeline, resources, key)
-        recording = self._recording
-        if recording is None or pipeline.page_bytes:
-            recording = self._recorded(pipeline.page_bytes)
-        recording.touched.append(serials)
-        compute = recording.compute or recording.compute_pass()
-        # Calls through wgpu-py take four times as long. `finish` of the encoder reports errors.
-        native = compute._internal
-        if recording.pipeline != pipeline.internal:
-            SET_PIPELINE(native, pipeline.internal)
-            recording.pipeline = pipeline.internal
-        if pipeline.space:
-            self._set_empty_groups(compute, pipeline.space)
-        offset_count = 0
-        if pipeline.page_bytes:
-            offset_count, start = 1, recording.words_used
-            self._offsets[0] = start
-            self._words[start : start + len(words)] = words
-            recording.words_used = start + pipeline.page_bytes
-        elif words:
-            SET_IMMEDIATES(native, 0, words, len(words))
-        SET_BIND_GROUP(native, pipeline.space, group._internal, offset_count, self._offsets)
-        DISPATCH(native, *groups)
+    def new_commands(self) -> WgpuCommands:
+        return WgpuCommands(self._group_of, self._empty_group, WORDS_PAGE_BYTES)
 
-    def native_dispatch(
-        self, dispatch: FixedDispatch, resources: Sequence[Bound]
-    ) -> tuple[Any, ...]:
-        pipeline: Any = dispatch.pipeline
-        key = (pipeline.serial, b"", *[resource.serial for resource in resources])
-        group = self.bindings.find(key) or self._kept_group(pipeline, resources, key)
-        return pipeline.internal, group, dispatch.words, dispatch.groups
+    def record_commands(self, commands: WgpuCommands, serials: Sequence[int]) -> None:
+        for section in commands.sections:
+            recording = self._recorded(section.page_bytes)
+            for offset, words, page_bytes in section.paged_words:
+                offset[0] = start = recording.words_used
+                self._words[start : start + len(words)] = words
+                recording.words_used = start + page_bytes
+            recording.touched.append(serials)
+            recording.record(section)
 
-    def record_natives(self, natives: Sequence[Any], serials: Sequence[int]) -> None:
-        recording = self._recording or self._recorded()
-        recording.touched.append(serials)
-        native = (recording.compute or recording.compute_pass())._internal
-        last, offsets = recording.pipeline, self._offsets
-        for pipeline, group, words, groups in natives:
-            if pipeline != last:
-                SET_PIPELINE(native, pipeline)
-                last = pipeline
-            if words:
-                SET_IMMEDIATES(native, 0, words, len(words))
-            SET_BIND_GROUP(native, 0, group._internal, 0, offsets)
-            DISPATCH(native, *groups)
-        recording.pipeline = last
-
-    def _set_empty_groups(self, compute: Any, space: int) -> None:
-        for index in range(space):
-            compute.set_bind_group(index, self._empty[1])
-
-    def _kept_group(self, pipeline: WgpuPipeline, resources: Sequence[Bound], key: Key) -> Any:
-        group = self._bind_group(pipeline, resources)
-        self.bindings.keep(key, group)
+    def _group_of(
+        self, pipeline: WgpuPipeline, resources: Sequence[Bound], ranges: Ranges | None
+    ) -> Any:
+        """The bind group of a dispatch, kept unless it binds a window."""
+        if ranges is not None:  # which takes far longer than to bind it
+            return self._bind_group(pipeline, resources, ranges)
+        key = (pipeline.serial, *[resource.serial for resource in resources])
+        group = self.bindings.find(key)
+        if group is None:
+            group = self._bind_group(pipeline, resources)
+            self.bindings.keep(key, group)
         return group
+
+    def _empty_group(self) -> Any:
+        return self._empty[1]
 
     def _bind_group(
         self,
@@ -365,7 +302,8 @@ class WgpuRuntime(Runtime):
         recording, self._recording = self._recording, None
         if recording is None:
             return
-        commands = recording.end_pass().finish()
+        recording.end_pass()
+        commands = recording.encoder.finish()
         if recording.words_used:
             words = memoryview(self._words)[: recording.words_used]
             self._queue.write_buffer(self._words_buffer, 0, words)
@@ -393,6 +331,8 @@ class WgpuRuntime(Runtime):
         self._await_queue()  # wgpu frees the buffers only then
 
     def drop_recorded(self) -> None:
+        if self._recording is not None:
+            self._recording.drop_pass()
         self._recording = None
 
     def release(self) -> None:
