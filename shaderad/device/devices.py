@@ -187,34 +187,32 @@ class Device:
         return error_of(kernel, site, report)
 
     def report_buffer(self) -> DeviceBuffer:
-        """The report buffer; call `recorded` for dispatches that write to it."""
+        """The report buffer; call `expect` before dispatches that write to it."""
         with turn(self._lock):
             if self._report is None:
                 self._report = self.runtime.allocate(REPORT_BYTES)
             return self._report
 
     def print_buffer(self) -> DeviceBuffer:
-        """The print buffer; call `recorded` for dispatches that write to it."""
+        """The print buffer; call `expect` before dispatches that write to it."""
         with self._lock:
             if self._prints is None:
                 self._prints = self.runtime.allocate(PRINT_BYTES)
             return self._prints
 
-    def expect_reports(self) -> None:
-        """Makes the next synchronisation read the report buffer."""
-        self._may_have_reports = True
+    def expect(self, *, reports: bool, prints: bool) -> None:
+        """Makes the next synchronisation read the report and print buffers.
+
+        Called inside `Runtime.together`, before dispatches that write to them are recorded.
+        """
+        if reports:
+            self._may_have_reports = True
+        if prints:
+            self._may_have_prints = True
 
     def next_launch(self) -> int:
         """The number of a dispatch, by which reports are ordered."""
         return next(self._launches)
-
-    def recorded(self, *, may_report: bool, may_print: bool, count: int) -> None:
-        """Notes that dispatches were recorded. Called inside `Runtime.together`."""
-        if may_print:
-            self._may_have_prints = True
-        if may_report:
-            self.expect_reports()
-        self.runtime.recorded(count)
 
     def note(self, failure: Error) -> None:
         """Keeps an error found on the host; the next synchronisation raises it."""

@@ -126,9 +126,12 @@ class Scheduled:
     """Keys of sizes at which a buffer is larger than a binding."""
     read_inputs: frozenset[int] = field(init=False)
     """The inputs that some instruction reads, or that are outputs; others need not be there."""
+    reads_all: bool = field(init=False)
+    """True if these are all inputs."""
 
     def __post_init__(self) -> None:
         self.read_inputs = self.schedule.read_inputs
+        self.reads_all = len(self.read_inputs) == self.schedule.input_count
 
     def prepared(
         self, places: Sequence[Place], key: Hashable, sizes: Mapping[str, int]

@@ -79,6 +79,11 @@ class Prepared:
     """The most that is needed at one time, inputs left out."""
     _joined: dict[bool, list[Recorded]] = field(default_factory=dict[bool, list[Recorded]])
     """The commands as runs, for frames that are shifted and for others."""
+    _made_bytes: list[int] = field(init=False)
+    """Sizes of the buffers that a run makes."""
+
+    def __post_init__(self) -> None:
+        self._made_bytes = [*self.kept_bytes, *self.scratch_bytes]
 
     def _join(self, frame: Frame) -> list[Recorded]:
         runtime, is_shifted = self.device.runtime, frame.is_shifted
@@ -95,27 +100,22 @@ class Prepared:
         starts = [start for _, start in places]
         frame = Frame(buffers, starts, any(starts), uniforms)
         device.runtime.together(self._record, frame)
-        made = len(starts)
         return tuple(
-            [
-                Array(device, t, shape, buffers[k], starts[k] if k < made else 0)
-                for t, shape, k in self.outputs
-            ]
+            [Array(device, t, shape, buffers[k], frame.start(k)) for t, shape, k in self.outputs]
         )
 
     def _record(self, frame: Frame) -> None:
         """Adds the buffers that the run makes to the frame, and records the commands."""
-        device, runtime = self.device, self.device.runtime
-        if self.may_report:
-            device.expect_reports()  # an interrupt may end a loop between its dispatches
+        runtime = self.device.runtime
+        # Set before, because an interrupt may end a loop between its dispatches.
+        if self.may_report or self.may_print:
+            self.device.expect(reports=self.may_report, prints=self.may_print)
         runs = self._joined.get(frame.is_shifted) or self._join(frame)
-        frame.buffers += runtime.allocate_unset([*self.kept_bytes, *self.scratch_bytes])
+        frame.buffers += runtime.allocate_unset(self._made_bytes)
         frame.buffers += self.own_buffers
         for run in runs:
             run.record(runtime, frame)
-        device.recorded(
-            may_report=self.may_report, may_print=self.may_print, count=self.dispatch_count
-        )
+        runtime.recorded(self.dispatch_count)
 
 
 def prepare(

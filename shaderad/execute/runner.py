@@ -7,7 +7,7 @@ program that only calls kernels does not wait for its import.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import SimpleNamespace
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 FIXED_LIMIT = 8
 """Combinations of sizes for which a graph has kernels of their own; others share one."""
 
-_NOTHING = nullcontext[None]()
 _NOWHERE = cast("Place", (SimpleNamespace(byte_count=0), 0))
 """Where an input lies that no program reads from memory."""
 
@@ -148,7 +147,9 @@ class GraphRunner:
         self, graph: Graph, inputs: Sequence[Array], size_by_name: Mapping[str, int]
     ) -> tuple[Array, ...]:
         planned = self._planned_of(graph)
-        with planned.used() if planned.used is not None else _NOTHING:
+        if planned.used is None:
+            return self._prepared(planned, graph, inputs, size_by_name).run()
+        with planned.used():
             return self._prepared(planned, graph, inputs, size_by_name).run()
 
     def prepared(
@@ -169,12 +170,10 @@ class GraphRunner:
         size_by_name: Mapping[str, int],
     ) -> PreparedRun:
         device = self._device
-        host_inputs: list[int] = []
-        for k, x in enumerate(inputs):
+        for x in inputs:
             if x.device is not device:
                 check_same(x.device, device, "an argument")
-            if type(x) is HostNumber:
-                host_inputs.append(k)
+        host_inputs = _host_inputs(inputs)
         key: Hashable = tuple(size_by_name.items())
         if host_inputs:
             words = tuple([_words(inputs[k]) for k in planned.deciding if k in host_inputs])
@@ -182,8 +181,11 @@ class GraphRunner:
         scheduled = planned.by_sizes.get(key)
         if scheduled is None:
             scheduled = self._scheduled_at(graph, planned, key, inputs, size_by_name)
-        read = scheduled.read_inputs
-        places = [x.aligned() if k in read else _NOWHERE for k, x in enumerate(inputs)]
+        if scheduled.reads_all:
+            places = [x.aligned() for x in inputs]
+        else:
+            read = scheduled.read_inputs
+            places = [x.aligned() if k in read else _NOWHERE for k, x in enumerate(inputs)]
         commands = scheduled.prepared(places, key, size_by_name)
         numbers = {number_of(k): _words(inputs[k]) for k in host_inputs}
         return PreparedRun(commands, places, numbers)
@@ -239,7 +241,7 @@ class GraphRunner:
     ) -> Known:
         """All that decides which kernels run `graph`."""
         planned = self._planned_of(graph)
-        host_inputs = tuple(k for k, x in enumerate(inputs) if type(x) is HostNumber)
+        host_inputs = tuple(_host_inputs(inputs))
         numbers = {graph.inputs[k]: _whole(inputs[k]) for k in planned.deciding if k in host_inputs}
         are_fixed = len(planned.by_choices) < FIXED_LIMIT
         return Known(size_by_name, numbers, host_inputs, are_fixed, planned.has_groups)
@@ -293,7 +295,7 @@ def _scheduled(
     return Scheduled(device, made, programs.stages, make_windowed)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PreparedRun:
     """The commands of a graph, and what they read."""
 
@@ -327,6 +329,11 @@ def _used_in(graph: Graph) -> Callable[[], AbstractContextManager[None]] | None:
         if isinstance(call, arrays.KernelCall) and isinstance(call.kernel, PlannedKernel):
             return call.kernel.used
     return None
+
+
+def _host_inputs(inputs: Sequence[Array]) -> list[int]:
+    """The positions of numbers of the host."""
+    return [k for k, x in enumerate(inputs) if type(x) is HostNumber]
 
 
 def _words(number: Array) -> bytes:

@@ -54,15 +54,13 @@ class WgpuPipeline(Pipeline):
 class Section:
     """Dispatches of one pass, then copies and clears."""
 
-    __slots__ = ("dispatches", "page_bytes", "paged_words", "pipeline", "transfers")
+    __slots__ = ("dispatches", "page_bytes", "paged_words", "transfers")
 
     def __init__(self) -> None:
         self.dispatches: list[tuple[Any, ...]] = []
         """The arguments of their calls."""
         self.transfers: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
         """Functions of wgpu-native, and their arguments behind the encoder."""
-        self.pipeline: Any = None
-        """The native pipeline of the last dispatch."""
         self.paged_words: list[tuple[Any, bytes | bytearray, int]] = []
         """Words in the page: the cell for their offset, their content, the bytes they take."""
         self.page_bytes = 0
@@ -108,11 +106,9 @@ class WgpuCommands(NativeCommands):
             content, offset_count, offset = b"", 1, ffi.new("uint32_t [1]")
             section.paged_words.append((offset, words, page_bytes))
             section.page_bytes += page_bytes
-        pipelines = () if section.pipeline == pipeline.internal else (pipeline.internal,)
-        section.pipeline = pipeline.internal
         *before, last = [(k, group._internal) for k, group in enumerate(bind_groups)]
         section.dispatches.append(
-            (pipelines, content, before, (*last, offset_count, offset), groups)
+            (pipeline.internal, content, before, (*last, offset_count, offset), groups)
         )
         self._held.append(bind_groups)
 
@@ -138,13 +134,15 @@ class WgpuCommands(NativeCommands):
 class Recording:
     """The commands since the last submission."""
 
-    __slots__ = ("_pass", "encoder", "touched", "words_used")
+    __slots__ = ("_pass", "_pipeline", "encoder", "touched", "words_used")
 
     def __init__(self, encoder: Any) -> None:
         self.encoder = encoder
         """That of wgpu-py."""
         self._pass: Any = None
         """The open compute pass, which consecutive dispatches share."""
+        self._pipeline: Any = None
+        """The native pipeline that is set in it."""
         self.touched: list[Sequence[int]] = []
         """Serials of the resources of each command."""
         self.words_used = 0
@@ -156,16 +154,18 @@ class Recording:
     def record(self, section: Section) -> None:
         """Makes the calls of `section`."""
         if section.dispatches:
-            target = self._open_pass()
-            for pipelines, words, before, bound, groups in section.dispatches:
-                if pipelines:
-                    _SET_PIPELINE(target, *pipelines)
+            target, last = self._open_pass(), self._pipeline
+            for pipeline, words, before, bound, groups in section.dispatches:
+                if pipeline is not last:
+                    _SET_PIPELINE(target, pipeline)
+                    last = pipeline
                 if words:
                     _SET_IMMEDIATES(target, 0, words, len(words))
                 for index, group in before:
                     _SET_BIND_GROUP(target, index, group, 0, ffi.NULL)
                 _SET_BIND_GROUP(target, *bound)
                 _DISPATCH(target, *groups)
+            self._pipeline = last
         if section.transfers:
             encoder = self.end_pass()
             for call, arguments in section.transfers:
@@ -186,5 +186,5 @@ class Recording:
     def drop_pass(self) -> None:
         """Frees the open pass."""
         if self._pass is not None:
-            ended, self._pass = self._pass, None
+            ended, self._pass, self._pipeline = self._pass, None, None
             _RELEASE_PASS(ended)

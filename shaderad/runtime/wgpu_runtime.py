@@ -226,7 +226,9 @@ class WgpuRuntime(Runtime):
 
     def record_commands(self, commands: WgpuCommands, serials: Sequence[int]) -> None:
         for section in commands.sections:
-            recording = self._recorded(section.page_bytes)
+            recording = self._recording
+            if recording is None or section.page_bytes:
+                recording = self._recorded(section.page_bytes)
             for offset, words, page_bytes in section.paged_words:
                 offset[0] = start = recording.words_used
                 self._words[start : start + len(words)] = words
