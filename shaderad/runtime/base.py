@@ -34,15 +34,15 @@ from shaderad.runtime.command_runs import (
     KEPT_RUNS,
     CommandRun,
     Frame,
+    KeptBindings,
     LateWord,
     NativeCommands,
     Ranges,
-    RunCommand,
+    Recordable,
     check_range,
 )
 from shaderad.runtime.guard import guarded
 from shaderad.runtime.idle_buffers import BufferPool, DeviceBuffer
-from shaderad.runtime.kept_bindings import KeptBindings
 from shaderad.runtime.kept_pipelines import KeptPipelines
 from shaderad.runtime.process import let_through, turn
 from shaderad.runtime.routes import Route
@@ -414,7 +414,7 @@ class Runtime(TextureStore):
         self.record_commands(commands, [resource.serial for resource in resources])
 
     def new_run(
-        self, commands: Sequence[RunCommand], late: Sequence[tuple[bytearray, LateWord]]
+        self, commands: Sequence[Recordable], late: Sequence[tuple[bytearray, LateWord]]
     ) -> CommandRun:
         """A run of checked commands for `record_run`."""
         return CommandRun(commands, late, next(self._run_serials))

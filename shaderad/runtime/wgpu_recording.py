@@ -101,7 +101,7 @@ class WgpuCommands(NativeCommands):
         if section.transfers or section.page_bytes + page_bytes > self._page_limit:
             section = Section()
             self.sections.append(section)
-        content, offset_count, offset = ffi.from_buffer(words), 0, ffi.NULL
+        content, offset_count, offset = ffi.from_buffer(words) if words else b"", 0, ffi.NULL
         if page_bytes:
             content, offset_count, offset = b"", 1, ffi.new("uint32_t [1]")
             section.paged_words.append((offset, words, page_bytes))
