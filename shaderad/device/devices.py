@@ -187,14 +187,14 @@ class Device:
         return error_of(kernel, site, report)
 
     def report_buffer(self) -> DeviceBuffer:
-        """The report buffer; call `expect` before dispatches that write to it."""
+        """The report buffer; call `expect` for dispatches that write to it."""
         with turn(self._lock):
             if self._report is None:
                 self._report = self.runtime.allocate(REPORT_BYTES)
             return self._report
 
     def print_buffer(self) -> DeviceBuffer:
-        """The print buffer; call `expect` before dispatches that write to it."""
+        """The print buffer; call `expect` for dispatches that write to it."""
         with self._lock:
             if self._prints is None:
                 self._prints = self.runtime.allocate(PRINT_BYTES)
@@ -203,7 +203,7 @@ class Device:
     def expect(self, *, reports: bool, prints: bool) -> None:
         """Makes the next synchronisation read the report and print buffers.
 
-        Called inside `Runtime.together`, before dispatches that write to them are recorded.
+        Called inside `Runtime.together`, before and after dispatches that write to them.
         """
         if reports:
             self._may_have_reports = True

@@ -107,15 +107,20 @@ class Prepared:
     def _record(self, frame: Frame) -> None:
         """Adds the buffers that the run makes to the frame, and records the commands."""
         runtime = self.device.runtime
-        # Set before, because an interrupt may end a loop between its dispatches.
-        if self.may_report or self.may_print:
-            self.device.expect(reports=self.may_report, prints=self.may_print)
+        # Before, because an interrupt may end a loop between its dispatches; after, because a read
+        # in the meantime looks at what was recorded so far.
+        self._expect()
         runs = self._joined.get(frame.is_shifted) or self._join(frame)
         frame.buffers += runtime.allocate_unset(self._made_bytes)
         frame.buffers += self.own_buffers
         for run in runs:
             run.record(runtime, frame)
+        self._expect()
         runtime.recorded(self.dispatch_count)
+
+    def _expect(self) -> None:
+        if self.may_report or self.may_print:
+            self.device.expect(reports=self.may_report, prints=self.may_print)
 
 
 def prepare(
