@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import shaderad as sad
-from shaderad.arrays.trees import rebuilt, struct_fields
+from shaderad.arrays.containers import rebuilt, struct_fields
 from shaderad.decorators import KernelFunction
 from shaderad.device.devices import current_device
 from shaderad.trace.arguments import typed_arguments

@@ -11,11 +11,12 @@ from typing import Any, cast
 
 from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array, Shape, uploaded
+from shaderad.arrays.containers import struct_fields
 from shaderad.arrays.numbers import host_number
+from shaderad.arrays.open_textures import OpenSampler
 from shaderad.arrays.syntax import SYNTAX
 from shaderad.arrays.tape import recorded_view, trace_of
-from shaderad.arrays.textures import OpenSampler, Texture
-from shaderad.arrays.trees import struct_fields
+from shaderad.arrays.textures import Texture
 from shaderad.device.devices import Device, check_same
 from shaderad.diagnostics import error
 from shaderad.ir import types

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
+from shaderad.arrays.containers import register
 from shaderad.arrays.dtypes import ArrayAnnotation, element_type, shown_dtype
 from shaderad.arrays.operators import ArrayOperators
 from shaderad.arrays.pointers import StructArray, is_pointer_structs
@@ -393,6 +394,9 @@ def on_host(device: Device, arrays: Sequence[Array]) -> list[np.ndarray[Any, Any
         buffers.from_storage(next(read)[skip:] if array.size else b"", array.element, array.shape)
         for array, skip in zip(arrays, skipped, strict=True)
     ]
+
+
+register(Array, None)
 
 
 def is_host_array(x: Any) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from shaderad.arrays.trees import Container, Tuples, items_of, register
+from shaderad.arrays.containers import Container, Tuples, items_of, register
 from shaderad.diagnostics import error
 from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.ir.pointers import holds_pointers

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array, array, is_host_array
+from shaderad.arrays.containers import container_of, rebuilt, struct_class, struct_fields
 from shaderad.arrays.pointers import is_pointer_structs
 from shaderad.arrays.textures import ByLevels, Texture
-from shaderad.arrays.trees import rebuilt, struct_class, struct_fields
 from shaderad.diagnostics import error
 from shaderad.ir import types
 from shaderad.language.signatures import Launchable
@@ -152,7 +152,7 @@ def _is_differentiable(leaf: Any) -> bool:
 def _flattened(tree: Any) -> tuple[list[Any], trees.Structure]:
     """Leaves and structure, with textures as leaves."""
     return trees.flatten(
-        tree, lambda part: None if isinstance(part, Texture) else trees.container_of(part)
+        tree, lambda part: None if isinstance(part, Texture) else container_of(part)
     )
 
 

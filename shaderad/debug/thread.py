@@ -14,8 +14,8 @@ import numpy as np
 
 from shaderad.arrays.arguments import at_path, bound_sampler, bound_texture
 from shaderad.arrays.arrays import Array
+from shaderad.arrays.containers import struct_fields
 from shaderad.arrays.traced_sizes import normalised_shape
-from shaderad.arrays.trees import struct_fields
 from shaderad.bodies.outputs import axes_of_launch
 from shaderad.debug.bodies import Calls
 from shaderad.debug.textures import Body, TextureValue, texels_of

@@ -15,9 +15,9 @@ import numpy as np
 from shaderad.arrays import trees
 from shaderad.arrays.arguments import as_element
 from shaderad.arrays.arrays import Array, Shape, copied, is_host_array, uploaded, vector_of, zeros
+from shaderad.arrays.containers import container_of, rebuilt, struct_class, struct_fields
 from shaderad.arrays.tape import recorded_view, trace_of
 from shaderad.arrays.textures import ByLevels
-from shaderad.arrays.trees import rebuilt, struct_class, struct_fields
 from shaderad.device.devices import Device, check_same
 from shaderad.diagnostics import error, text_of
 from shaderad.execute.convert import field_of, in_form, recorded_form, summed
@@ -64,7 +64,7 @@ def _by_components(components: Array, given: Any, element: types.Type) -> Any:
     """The components of a vector or matrix, in the form of the tuples that stood for it."""
     if not isinstance(element, types.Vector | types.Matrix):
         return components
-    kind = trees.container_of(given)
+    kind = container_of(given)
     if kind is None:
         return components
     detail, parts = kind.taken_apart(given)

@@ -10,6 +10,7 @@ import numpy as np
 
 from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array, array, vector_of, zeros
+from shaderad.arrays.containers import Container, container_of
 from shaderad.arrays.numbers import host_number
 from shaderad.arrays.tape import Trace, Values, When, taped, trace_of
 from shaderad.arrays.trees import Structure
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, slots=True)
 class TapeCore(Core):
-    """What a function did to arrays."""
+    """A function at its arguments, by the tape of its steps."""
 
     trace: Trace
     inputs: Sequence[Input]
@@ -130,9 +131,9 @@ def _lifted(leaf: Any, device: Device) -> Array | None:
     return host_number(leaf, t, t.name, device) if t is not None and is_active else None
 
 
-def _kind_of(tree: Any) -> type[trees.Container] | None:
+def _kind_of(tree: Any) -> type[Container] | None:
     """The kind of a container. A host struct that is one value to kernels is a leaf."""
-    return None if _value_struct(tree) is not None else trees.container_of(tree)
+    return None if _value_struct(tree) is not None else container_of(tree)
 
 
 def _value_struct(value: Any) -> types.Struct | None:

@@ -17,6 +17,7 @@ import numpy as np
 
 from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array, is_host_array
+from shaderad.arrays.containers import Container, container_of
 from shaderad.arrays.textures import Texture
 from shaderad.arrays.traced_sizes import shown
 from shaderad.diagnostics import error
@@ -96,7 +97,7 @@ def _by_columns(at: Linearised, args: Sequence[Any], position: int) -> Any:
         return _laid_out(rows, at.out, _spelled(like), is_forward=True)
 
     argument = args[position]
-    is_list = isinstance(argument, list) and trees.container_of(argument) is not None
+    is_list = isinstance(argument, list) and container_of(argument) is not None
     if is_list and not isinstance(at.core, TraceCore):  # host structs as an array
         raise error("SR0468", position=position, found=trees.described(argument))
     leaves, structure = trees.flatten(argument, _kind_of)
@@ -114,8 +115,8 @@ def _by_columns(at: Linearised, args: Sequence[Any], position: int) -> Any:
     return structure.derivative([by_leaf(k, leaf) for k, leaf in enumerate(leaves)])
 
 
-def _kind_of(tree: Any) -> type[trees.Container] | None:
-    return None if isinstance(tree, Texture) else trees.container_of(tree)
+def _kind_of(tree: Any) -> type[Container] | None:
+    return None if isinstance(tree, Texture) else container_of(tree)
 
 
 def _one_of(zeros: Sequence[Any], k: int, alone: Callable[[Any], Any], unit: Any) -> Any:

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from shaderad.arrays.arguments import bind_array, bind_uniform
 from shaderad.arrays.arrays import Array
+from shaderad.arrays.containers import Structs, items_of, struct_class, struct_fields
 from shaderad.arrays.pointers import HostPointer, Pointers, StructArrays
 from shaderad.arrays.tape import When, trace_of
 from shaderad.arrays.textures import Texture, Textures
-from shaderad.arrays.trees import LEAF, Structs, Structure, items_of, struct_class, struct_fields
+from shaderad.arrays.trees import LEAF, Structure
 from shaderad.diagnostics import error
 from shaderad.differentiate.function_at import taped_at
 from shaderad.differentiate.leaves import Input, Linearised

@@ -50,8 +50,7 @@ def graph_at(bound: BoundGraph, args: Sequence[Any], *, when: When) -> Linearise
     operands: list[int | None] = []
     structures: list[Structure] = []
     # Keywords and defaults stand behind the positional arguments, and do not move.
-    for argument, skeleton in zip(args, bound.arguments.skeleton, strict=False):
-        leaves, structure = trees.flatten(skeleton)
+    for argument, (structure, leaves) in zip(args, bound.arguments.each(), strict=False):
         given_leaves = structure.matched(argument, "argument")
         structures.append(structure.like(argument))
         for leaf, given in zip(leaves, given_leaves, strict=True):
@@ -102,7 +101,7 @@ def bound_once(
         found = found or array_of_data(leaf, device)
         return found if found is not None and types.is_differentiable(found.element) else None
 
-    arguments = taken_apart(tuple(args), lifted)
+    arguments = taken_apart(*trees.flatten(tuple(args)), lifted)
     form = Form(tuple(ArrayType(x.element, x.shape) for x in arguments.arrays), {})
 
     def called(*arrays: Array) -> Any:

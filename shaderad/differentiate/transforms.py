@@ -15,6 +15,7 @@ import numpy as np
 
 from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array, array, copied, zeros
+from shaderad.arrays.containers import is_data
 from shaderad.arrays.tape import When
 from shaderad.device.devices import Device
 from shaderad.diagnostics import Error, error, text_of
@@ -367,9 +368,9 @@ def _as_one_array(given: Any) -> Any:
     if not isinstance(given, tuple | list) or not given:
         return cast("Any", given)
     parts = cast("Sequence[Any]", given)
-    if trees.is_data(parts):
+    if is_data(parts):
         return np.asarray(parts)
-    is_number = [x.shape == () if isinstance(x, Array) else trees.is_data([x]) for x in parts]
+    is_number = [x.shape == () if isinstance(x, Array) else is_data([x]) for x in parts]
     if not all(is_number):
         return parts
     # Imported here: a kernel alone needs no functions on arrays.

@@ -19,11 +19,11 @@ from shaderad.arrays.arguments import (
     composed,
 )
 from shaderad.arrays.arrays import Array, Shape
+from shaderad.arrays.containers import struct_fields
 from shaderad.arrays.numbers import HostNumber
 from shaderad.arrays.pointers import HostPointer, StructArray
 from shaderad.arrays.textures import Texture
 from shaderad.arrays.traced_sizes import normalised_shape
-from shaderad.arrays.trees import struct_fields
 from shaderad.device.devices import Device, asked_device, current_device
 from shaderad.diagnostics import Error, error, text_of
 from shaderad.execute.kernel_forms import CallForm, CallForms, FormsOfFunctions

@@ -79,8 +79,8 @@ class LatestCall:
 
     traced: Traced
     form: Form
-    skeleton: Any
-    """The tree of all arguments."""
+    arguments: Arguments
+    """All arguments."""
     positional: tuple[Any, ...]
     """The same, as the arguments were given."""
     arrays: tuple[tuple[Type, tuple[int, ...]], ...]
@@ -99,7 +99,8 @@ class LatestCall:
                 return None
         if not self.traced.reads.are_current():
             return None
-        arguments = Arguments(self.skeleton, tuple(arrays))
+        known = self.arguments
+        arguments = Arguments(known.structure, known.leaves, tuple(arrays))
         return TracedCall(self.traced, arguments, self.form, device, self.names)
 
 
@@ -221,9 +222,9 @@ class GraphFunction(LikeFunction, BindableGraph):
 
         Parameters that it left out have the defaults that the signature was read with.
         """
-        skeleton, arrays = bound.arguments.skeleton, bound.arguments.arrays
+        arguments, arrays = bound.arguments, bound.arguments.arrays
         tree = inspect.BoundArguments(
-            self._signature, OrderedDict(zip(bound.names, skeleton, strict=True))
+            self._signature, OrderedDict(zip(bound.names, arguments.skeleton(), strict=True))
         )
         positional = tree.args[: len(args)]
         again = arrays_like(positional, tuple(args), bound.device)
@@ -232,7 +233,7 @@ class GraphFunction(LikeFunction, BindableGraph):
         forms = tuple((x.element, x.shape) for x in arrays)
         device = ref(bound.device)
         return LatestCall(
-            bound.traced, bound.form, skeleton, positional, forms, device, bound.names
+            bound.traced, bound.form, arguments, positional, forms, device, bound.names
         )
 
     def _bound(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> TracedCall:
@@ -244,7 +245,7 @@ class GraphFunction(LikeFunction, BindableGraph):
         names = tuple(given.arguments)
         device = device_of(None, trees.leaves(tuple(given.arguments.values())))
         checked = self._annotations.applied(given.arguments, device)
-        arguments = taken_apart(checked, partial(array_of_number, device=device))
+        arguments = taken_apart(*trees.flatten(checked), partial(array_of_number, device=device))
         form = self._annotations.form(names, arguments)
         traced = self._traced(arguments, form, given)
         return TracedCall(traced, arguments, form, device, names)
@@ -260,8 +261,9 @@ class GraphFunction(LikeFunction, BindableGraph):
         form = Form(signature.types, {one: _sample(k) for k, one in enumerate(names)})
 
         def called(*arrays: Array) -> Any:
-            arguments = Arguments(signature.skeleton, ()).filled(arrays)
-            bound = inspect.BoundArguments(self._signature, OrderedDict(arguments))
+            leaves, structure = trees.flatten(signature.skeleton)
+            named = Arguments(structure, leaves, ()).filled(arrays)
+            bound = inspect.BoundArguments(self._signature, OrderedDict(named))
             return self.python(*bound.args, **bound.kwargs)
 
         variant = traced_variant(called, form, holds_vectors=True)

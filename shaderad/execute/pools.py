@@ -21,10 +21,10 @@ import numpy as np
 
 from shaderad.arrays.arguments import as_element, at_path, bind_array
 from shaderad.arrays.arrays import Array, copied, uploaded, zeros
+from shaderad.arrays.containers import items_of
 from shaderad.arrays.numbers import HostNumber
 from shaderad.arrays.pointers import HostPointer, pointer_struct
 from shaderad.arrays.tape import Values, trace_of
-from shaderad.arrays.trees import items_of
 from shaderad.diagnostics import error
 from shaderad.execute.convert import field_offset
 from shaderad.ir import sizes, types

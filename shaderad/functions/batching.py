@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, cast
 
 from shaderad.arrays import trees
+from shaderad.arrays.containers import container_of
 from shaderad.arrays.textures import Texture
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error, text_of
@@ -231,7 +232,7 @@ _WHOLE = {"in_axes": "the arguments", "out_axes": "the result"}
 
 def _built_like(tree: Any, axes: Any, name: str, place: str) -> dict[Any, Any]:
     """The parts of `axes` under the keys of `tree`."""
-    kind = trees.container_of(tree)
+    kind = container_of(tree)
     if kind is not None and axes is not None:
         detail, parts = kind.taken_apart(tree)
         own = kind.parts_of(detail, len(parts), axes)

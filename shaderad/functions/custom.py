@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array
+from shaderad.arrays.containers import container_of
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error
 from shaderad.diagnostics.tracebacks import api_boundary
@@ -280,8 +281,8 @@ def conformed(x: Any, like: TracedArray, what: str) -> Value:
 
 def _in_parts(argument: Any, bar: Any) -> Any:
     """The cotangent `bar`, with a vector split up if its argument is a tuple of components."""
-    is_leaf = trees.container_of(bar) is None
-    if not isinstance(argument, tuple | list) or trees.container_of(argument) is None:
+    is_leaf = container_of(bar) is None
+    if not isinstance(argument, tuple | list) or container_of(argument) is None:
         return bar
     if bar is None or not is_leaf:
         return bar

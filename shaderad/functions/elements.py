@@ -14,8 +14,8 @@ from math import prod
 from typing import Any, ParamSpec, TypeVar
 
 from shaderad.arrays.arrays import Array, vector_of
+from shaderad.arrays.containers import struct_fields
 from shaderad.arrays.dtypes import element_type
-from shaderad.arrays.trees import struct_fields
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import Span, counted, error
 from shaderad.frontend import attributes, conversions, math_functions, operators

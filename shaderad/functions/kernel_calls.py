@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from shaderad.arrays.arguments import at_path, bound_sampler, bound_texture
 from shaderad.arrays.arrays import Array, array
-from shaderad.arrays.textures import OpenSampler, Texture
+from shaderad.arrays.containers import struct_fields
+from shaderad.arrays.open_textures import OpenSampler
+from shaderad.arrays.textures import Texture
 from shaderad.arrays.traced_sizes import shape_of
-from shaderad.arrays.trees import struct_fields
 from shaderad.device.lines import user_span
 from shaderad.device.stages import KernelFacts
 from shaderad.diagnostics import error

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, cast
 
-from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array, is_host_array
+from shaderad.arrays.containers import is_data
 from shaderad.arrays.traced_sizes import TracedSize
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error
@@ -72,7 +72,7 @@ def dot(left: Any, right: Any) -> TracedArray:
 def is_operand(x: Any) -> bool:
     """True if the operators of arrays accept `x`; if not, Python tries those of `x`."""
     if isinstance(x, tuple | list):
-        return trees.is_data(cast("Sequence[Any]", x))
+        return is_data(cast("Sequence[Any]", x))
     is_array = isinstance(x, Array | TracedSize) or is_host_array(x)
     return is_array or as_number(x) is not None
 

@@ -49,10 +49,11 @@ def run_operator(function: Callable[..., Any], *args: Any, zero_wins: bool = Fal
 
     `zero_wins`: True if zero cotangents suppress NaN in its pullback.
     """
-    if is_traced(trees.leaves(args)):
+    leaves, structure = trees.flatten(args)
+    if is_traced(leaves):
         return function(*args)
-    device = device_of(None, trees.leaves(args))
-    arguments = taken_apart(args, partial(array_of_data, device=device))
+    device = device_of(None, leaves)
+    arguments = taken_apart(leaves, structure, partial(array_of_data, device=device))
     form = form_of([(x.element, x.shape) for x in arguments.arrays])
     graphs = device.kept(_Graphs)
     if isinstance(function, MethodType):
@@ -124,7 +125,7 @@ class _Graphs:
         name = getattr(method.__self__, "__name__", method.__name__)
         roots = [
             (name, method.__self__),
-            *((name, leaf) for leaf in trees.leaves(arguments.skeleton)),
+            *((name, leaf) for leaf in arguments.leaves),
         ]
         return traces.trace(name, roots, _call(method, arguments), form)
 
@@ -135,7 +136,7 @@ def _call(function: Callable[..., Any], arguments: Arguments) -> Callable[..., A
 
 def _key(function: Callable[..., Any], arguments: Arguments, form: Form) -> Hashable | None:
     """The cache key of a trace; `None` if an argument may change its meaning unnoticed."""
-    meaning = [_meaning(leaf) for leaf in trees.leaves(arguments.skeleton)]
+    meaning = [_meaning(leaf) for leaf in arguments.leaves]
     return None if None in meaning else (function, arguments.key, tuple(meaning), form.key)
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import FunctionType, MethodType
 from typing import Any, ForwardRef, cast
 
+from shaderad.arrays import trees
 from shaderad.arrays.arguments import as_element, composed
 from shaderad.arrays.arrays import Array, array_called
 from shaderad.arrays.dtypes import ArrayAnnotation, element_type
@@ -172,12 +173,20 @@ class Annotations:
         values_ = {name: number for name, (number, _) in number_by_name.items() if number != 1}
         return Form(types, {**plain.size_by_name, **values_})
 
+    def _annotated(
+        self, parameters: Sequence[str], arguments: Arguments
+    ) -> Iterator[tuple[str, Placeholder]]:
+        """The arguments that are annotated as arrays."""
+        for name, (structure, leaves) in zip(parameters, arguments.each(), strict=True):
+            is_array = name in self._resolved() and structure is trees.LEAF
+            if is_array and isinstance(leaves[0], Placeholder):
+                yield name, leaves[0]
+
     def _numbers(self, parameters: Sequence[str], arguments: Arguments) -> set[tuple[int, int]]:
         """The (array, axis) pairs whose extent is fixed to a number by the annotation."""
         return {
             (leaf.position, axis)
-            for name, leaf in zip(parameters, arguments.skeleton, strict=True)
-            if isinstance(leaf, Placeholder) and name in self._resolved()
+            for name, leaf in self._annotated(parameters, arguments)
             for axis, extent in enumerate(self._resolved()[name].extents or ())
             if isinstance(extent, int)
         }
@@ -187,10 +196,8 @@ class Annotations:
     ) -> list[tuple[str, str, int]]:
         """Argument, name and number of each size that has a name."""
         named: list[tuple[str, str, int]] = []
-        for name, leaf in zip(parameters, arguments.skeleton, strict=True):
-            wanted = self._resolved().get(name)
-            if wanted is None or not isinstance(leaf, Placeholder):
-                continue
+        for name, leaf in self._annotated(parameters, arguments):
+            wanted = self._resolved()[name]
             shape = arguments.arrays[leaf.position].shape
             pairs = zip(wanted.extents or (), shape, strict=wanted.extents is not None)
             named += [(name, str(extent), n) for extent, n in pairs if not isinstance(extent, int)]

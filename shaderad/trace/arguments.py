@@ -6,12 +6,19 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, cast
 
-from shaderad.arrays import trees
 from shaderad.arrays.arguments import bind_array, sampler_array, seen_as
 from shaderad.arrays.arrays import Array, array, is_host_array, uploaded, vector_of
+from shaderad.arrays.containers import (
+    Structs,
+    container_of,
+    is_data,
+    rebuilt,
+    struct_class,
+    struct_fields,
+)
 from shaderad.arrays.numbers import PLAIN_NUMBERS, HostNumber, host_number
 from shaderad.arrays.textures import Texture
-from shaderad.arrays.trees import Structure, rebuilt, struct_class, struct_fields
+from shaderad.arrays.trees import Structure
 from shaderad.device.devices import Device
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import Error
@@ -32,19 +39,31 @@ Convert = Callable[[Any], "Array | None"]
 
 @dataclass(slots=True, eq=False)
 class Arguments:
-    """A tree of arguments, split into its arrays and the rest."""
+    """A tuple of arguments, split into its arrays and the rest."""
 
-    skeleton: Any
-    """The tree with a `Placeholder` for each array."""
+    structure: Structure
+    leaves: Sequence[Any]
+    """The leaves of the tuple, with a `Placeholder` for each array."""
     arrays: tuple[Array, ...]
 
     @property
     def key(self) -> Hashable:
-        """The tree without the content of its arrays."""
-        return frozen(self.skeleton)
+        """The tuple without the content of its arrays."""
+        return self.structure, tuple(map(frozen, self.leaves))
+
+    def each(self) -> Iterator[tuple[Structure, Sequence[Any]]]:
+        """The structure and the leaves of each argument."""
+        first = 0
+        for part in self.structure.parts:
+            yield part, self.leaves[first : first + part.leaf_count]
+            first += part.leaf_count
+
+    def skeleton(self) -> Any:
+        """The tuple with a `Placeholder` for each array."""
+        return self.structure.unflatten(self.leaves)
 
     def filled(self, arrays: Any) -> Any:
-        """The tree with `arrays` at the placeholders."""
+        """The tuple with `arrays` at the placeholders."""
 
         def put(leaf: Any) -> Any:
             if not isinstance(leaf, Placeholder):
@@ -52,11 +71,11 @@ class Arguments:
             x = arrays[leaf.position]
             return x if leaf.vector is None else x.noted_as(leaf.vector)
 
-        return trees.mapped(put, self.skeleton)
+        return self.structure.unflatten(map(put, self.leaves))
 
 
-def taken_apart(tree: Any, convert: Convert) -> Arguments:
-    """Splits off the leaves of `tree` that `convert` turns into arrays.
+def taken_apart(leaves: Sequence[Any], structure: Structure, convert: Convert) -> Arguments:
+    """Splits off the leaves of a tree that `convert` turns into arrays.
 
     A field that a struct class annotates as a vector holds a vector, however it was passed.
     """
@@ -71,16 +90,15 @@ def taken_apart(tree: Any, convert: Convert) -> Arguments:
         number = converted.kind if isinstance(converted, HostNumber) else None
         return Placeholder(len(arrays) - 1, vector, number)
 
-    leaves, structure = trees.flatten(tree)
-    skeleton = structure.unflatten(map(place, leaves, _field_types(structure)))
-    return Arguments(skeleton, tuple(arrays))
+    placed = list(map(place, leaves, _field_types(structure)))
+    return Arguments(structure, placed, tuple(arrays))
 
 
 def _field_types(structure: Structure, t: types.Type | None = None) -> Iterator[types.Type | None]:
     """For each leaf, the type of the struct field that it is."""
     if structure.kind is None:
         yield t
-    is_struct = structure.kind is trees.Structs
+    is_struct = structure.kind is Structs
     info = info_of(structure.detail[0]) if is_struct else None
     fields = {} if info is None else info.ir_type.type_by_field
     for key, part in zip(structure.keys, structure.parts, strict=True):
@@ -152,8 +170,8 @@ def _are_like(skeletons: Sequence[Any], others: Sequence[Any], leaves: _Leaves) 
 def _is_like(skeleton: Any, tree: Any, leaves: _Leaves) -> bool:
     if type(tree) is not type(skeleton):
         return False
-    kind = trees.container_of(skeleton)
-    if kind is None or kind is not trees.container_of(tree):
+    kind = container_of(skeleton)
+    if kind is None or kind is not container_of(tree):
         return False
     (detail, parts), (other_detail, others) = kind.taken_apart(skeleton), kind.taken_apart(tree)
     return detail == other_detail and _are_like(parts, others, leaves)
@@ -198,7 +216,7 @@ def array_of_data(leaf: Any, device: Device) -> Array | None:
     is_array = is_host_array(leaf)
     if not is_array and isinstance(leaf, list):
         items = cast("list[Any]", leaf)
-        is_array = bool(items) and trees.is_data(items)
+        is_array = bool(items) and is_data(items)
     return array(leaf, device=device) if is_array else None
 
 
@@ -226,7 +244,9 @@ def _name(thing: object) -> Hashable:
 
 def frozen(tree: Any) -> Hashable:
     """A tree as a key: numbers by type and text, because ``1 == 1.0 == True`` and nan is not."""
-    kind = trees.container_of(tree)
+    if type(tree) is Placeholder:
+        return tree
+    kind = container_of(tree)
     if kind is not None:
         detail, parts = kind.taken_apart(tree)
         return kind, detail, tuple(map(frozen, parts))

@@ -15,9 +15,11 @@ from typing import Any, cast, get_args, get_origin, is_typeddict
 from shaderad.arrays import trees
 from shaderad.arrays.arguments import bind_array
 from shaderad.arrays.arrays import Array
+from shaderad.arrays.containers import Container, Tuples, container_of, rebuilt
 from shaderad.arrays.dtypes import ArrayAnnotation, element_type
 from shaderad.arrays.numbers import host_number
-from shaderad.arrays.textures import OpenSampler, OpenTexture, Texture, texel_count_of
+from shaderad.arrays.open_textures import OpenSampler, OpenTexture, texel_count_of
+from shaderad.arrays.textures import Texture
 from shaderad.device.devices import Device
 from shaderad.diagnostics import Span, error
 from shaderad.ir import sizes
@@ -106,7 +108,8 @@ class GraphSignature:
                 elements, SR0333 for a container of another structure.
         """
         arrays: list[Array] = []
-        skeleton: list[Any] = []
+        structures: list[trees.Structure] = []
+        leaves: list[Any] = []
         own = [tree for name, tree in self.skeleton.items() if name not in self.fixed]
         for tree, argument in zip(own, arguments, strict=True):
             places, structure = trees.flatten(tree, _kind_of)
@@ -115,8 +118,10 @@ class GraphSignature:
                 self._placed(cast("Placeholder", place), part, arrays, device)
                 for place, part in zip(places, parts, strict=True)
             ]
-            skeleton.append(structure.unflatten(placed))
-        return Arguments(tuple(skeleton), tuple(arrays))
+            own, inner = trees.flatten(structure.unflatten(placed))
+            leaves += own
+            structures.append(inner)
+        return Arguments(trees.Structure(Tuples, None, tuple(structures)), leaves, tuple(arrays))
 
     def _placed(
         self,
@@ -162,9 +167,9 @@ class GraphSignature:
         return Form(self.types, {name: number for name, (number, _) in use_by_name.items()})
 
 
-def _kind_of(tree: Any) -> type[trees.Container] | None:
+def _kind_of(tree: Any) -> type[Container] | None:
     is_resource = isinstance(tree, OpenTexture | OpenSampler)
-    return None if is_resource else trees.container_of(tree)
+    return None if is_resource else container_of(tree)
 
 
 def signature_of(
@@ -239,7 +244,7 @@ class _Reader:
                 parts[key] = self._array(Wanted(t, ()), place)
             else:
                 return None
-        return None if None in parts.values() else trees.rebuilt(info.cls, parts)
+        return None if None in parts.values() else rebuilt(info.cls, parts)
 
     def _of_class(self, class_: type[Any], name: str) -> Any | None:
         """A struct, named tuple or typed dict."""

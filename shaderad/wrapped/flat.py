@@ -19,7 +19,6 @@ from shaderad.arrays.arrays import Array
 from shaderad.arrays.tape import When
 from shaderad.diagnostics import error
 from shaderad.differentiate.forms import derivative_like
-from shaderad.differentiate.leaves import Linearised
 from shaderad.differentiate.linearised import linearised, linearised_as_graph
 from shaderad.differentiate.transforms import jvp, vjp
 from shaderad.lower.bindings import Mode
@@ -196,9 +195,7 @@ class TypedAt(FlatAt):
 
     def __init__(self, typed: Typed) -> None:
         self._typed = typed
-        self._at: Linearised = linearised(
-            typed.function, typed.arrays, {}, when=When.BEFORE_PULLBACK
-        )
+        self._at = linearised(typed.function, typed.arrays, {}, when=When.BEFORE_PULLBACK)
         self._results: list[Array] = self._at.out
         self._places = typed.result_places(self._results)
         self.parts = [ArrayPart(self._results[place.number], place.path) for place in self._places]

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from shaderad.arrays.arrays import Array, on_host
-from shaderad.arrays.trees import Mappings, Structure
+from shaderad.arrays.containers import Mappings
+from shaderad.arrays.trees import Structure
 from shaderad.ir import types
 from shaderad.runtime import buffers
 from shaderad.wrapped.structures import TENSOR, children, tensor_count

@@ -12,18 +12,9 @@ from enum import Enum
 from threading import Lock
 from typing import Any, cast
 
+from shaderad.arrays.containers import Container, Lists, Mappings, Tuples, class_of
 from shaderad.arrays.pointers import HostPointer, Pointers
-from shaderad.arrays.trees import (
-    Container,
-    Lists,
-    Mappings,
-    Structure,
-    Tuples,
-    built,
-    class_of,
-    flatten,
-    folded,
-)
+from shaderad.arrays.trees import Structure, built, flatten, folded
 from shaderad.diagnostics import error
 from shaderad.language.structs import info_of
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from shaderad.arrays.trees import struct_fields
+from shaderad.arrays.containers import struct_fields
 
 Leaves = dict[str, np.ndarray]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from shaderad.arrays.textures import texel_count_of
+from shaderad.arrays.open_textures import texel_count_of
 from shaderad.bundle.format.entries import (
     ARRAY,
     RESOURCES,

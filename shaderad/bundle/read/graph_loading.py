@@ -7,7 +7,7 @@ from collections.abc import Container, Sequence
 from typing import Any
 
 from shaderad.arrays import trees
-from shaderad.arrays.textures import OpenSampler, OpenTexture
+from shaderad.arrays.open_textures import OpenSampler, OpenTexture
 from shaderad.arrays.traced_sizes import shown
 from shaderad.bundle.format.entries import ArrayEntry, GraphEntry, TreeEntry, resource_type
 from shaderad.bundle.format.entry_rules import check_graph

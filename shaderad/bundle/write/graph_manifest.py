@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from shaderad.arrays import trees
+from shaderad.arrays.open_textures import OpenSampler, OpenTexture
 from shaderad.arrays.pointers import HostPointer
-from shaderad.arrays.textures import OpenSampler, OpenTexture, Texture
+from shaderad.arrays.textures import Texture
 from shaderad.arrays.traced_sizes import TracedSize
 from shaderad.bundle.format import entries as to
 from shaderad.bundle.format.plan_names import result_names
