@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import shaderad as sad
-from shaderad.arrays.containers import rebuilt, struct_fields
+from shaderad.arrays.containers import rebuilt, struct_class, struct_fields
 from shaderad.decorators import KernelFunction
 from shaderad.device.devices import current_device
 from shaderad.trace.arguments import typed_arguments
@@ -129,7 +129,7 @@ def _tangent(argument: Any, rng: np.random.Generator) -> Any:
     if fields is not None:
         drawn = {name: _tangent(one, rng) for name, one in fields.items()}
         zeros = {n: np.zeros_like(_plain(fields[n])) for n, dot in drawn.items() if dot is None}
-        return rebuilt(argument, drawn | zeros)
+        return rebuilt(struct_class(argument), drawn | zeros)
     data = np.asarray(_plain(argument))
     if data.dtype.names is not None:
         drawn = {name: _tangent(data[name], rng) for name in data.dtype.names}

@@ -15,8 +15,8 @@ import numpy as np
 
 from shaderad.arrays.arguments import at_path
 from shaderad.arrays.arrays import Array
+from shaderad.arrays.pointers import HostPointer
 from shaderad.arrays.textures import Texture
-from shaderad.arrays.trees import HostPointer
 from shaderad.decorators import KernelFunction
 from shaderad.execute.call import bound_call
 from shaderad.interpret import RunReport, interpret

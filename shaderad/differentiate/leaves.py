@@ -133,8 +133,10 @@ class Linearised:
     def push(self, tangents: Sequence[Any]) -> Any:
         """The tangent of the result, in its structure."""
         given: list[Any] = []
-        for structure, tangent in zip(self.structures, tangents, strict=True):
-            given += structure.matched(tangent, "tangent")
+        for k, (structure, tangent) in enumerate(zip(self.structures, tangents, strict=True)):
+            own = self.inputs[self._firsts[k] :][:1]
+            name = own[0].name.partition(".")[0] if own else "tangent"
+            given += structure.matched(tangent, name)
         if self.again is not None and _is_traced(given):
             return self.again().push(tangents)
         dots = [self._derivative(x.array, dot, x.name)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import shaderad as sad
-from shaderad.arrays.trees import HostPointer
+from shaderad.arrays.pointers import HostPointer
 from shaderad.ir.types import (
     BOOL,
     FLOAT,

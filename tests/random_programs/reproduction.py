@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import shaderad as sad
-from shaderad.arrays.trees import HostPointer
+from shaderad.arrays.pointers import HostPointer
 from shaderad.runtime.textures import SamplerSettings
 from tests.random_programs.programs import KERNEL, Program
 
