@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from shaderad.language.structs import info_of
+from shaderad.language.structs import as_declared, class_of, info_of
 
 
 class Container(ABC):
@@ -50,6 +50,11 @@ class Container(ABC):
     def derivative(cls, detail: Any, parts: Sequence[Any]) -> Any:
         """A derivative of such a container from those of its parts, `None` for one without."""
         return cls.built(detail, parts)
+
+    @classmethod
+    def tangent(cls, detail: Any, parts: Sequence[Any]) -> Any:
+        """The same for tangents, if they are of another form than gradients."""
+        return cls.derivative(detail, parts)
 
     @classmethod
     @abstractmethod
@@ -173,6 +178,10 @@ class Structs(Mappings):
     @classmethod
     def taken_apart(cls, tree: Any) -> tuple[Hashable, Sequence[Any]]:
         fields = struct_fields(tree) or {}
+        info = None if isinstance(tree, dict) else info_of(tree)
+        if info is not None:
+            types = info.ir_type.type_by_field
+            fields = {name: as_declared(x, types[name]) for name, x in fields.items()}
         return (struct_class(tree), tuple(fields)), [*fields.values()]
 
     @classmethod
@@ -205,11 +214,6 @@ def struct_fields(value: Any) -> dict[str, Any] | None:
         return cast("dict[str, Any]", value)
     info = None if isinstance(value, type) else info_of(value)
     return None if info is None else {name: getattr(value, name) for name in info.annotations}
-
-
-def class_of(value: Any) -> Any:
-    """The class of `value`."""
-    return cast("Any", type(value))
 
 
 def struct_class(value: Any) -> Any:

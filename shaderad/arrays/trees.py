@@ -49,6 +49,10 @@ class Structure(NamedTuple):
             self, iter(leaves), lambda kind, detail, parts: kind.derivative(detail, parts)
         )
 
+    def tangent(self, leaves: Iterable[Any]) -> Any:
+        """The tangent of such a tree, likewise."""
+        return folded(self, iter(leaves), lambda kind, detail, parts: kind.tangent(detail, parts))
+
     def matched(self, derivative: Any, name: str = "value") -> list[Any]:
         """The part of `derivative` for each leaf; `None` stands for a tree of `None`.
 

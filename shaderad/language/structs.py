@@ -5,9 +5,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from functools import cached_property
+from typing import Any, cast
+
+import numpy as np
 
 from shaderad.diagnostics import LanguageError, Span, error
-from shaderad.ir.types import Pair, Struct, Tuple, Type, Void
+from shaderad.ir.types import BufferType, Pair, Struct, Tuple, Type, Void, is_float
 from shaderad.language.annotations import STRUCT_ATTRIBUTE, ConstType, IndexType, resolve
 from shaderad.language.host import UserFunction, named_in_annotations
 
@@ -83,6 +86,31 @@ def info_of(thing: object) -> StructInfo | None:
     cls = thing if isinstance(thing, type) else type(thing)
     info = cls.__dict__.get(STRUCT_ATTRIBUTE)
     return info if isinstance(info, StructInfo) else None
+
+
+def as_declared(value: Any, t: Type) -> Any:
+    """The content of a field, with floats for the ints of the host where `t` declares floats.
+
+    So it has derivatives, as it has where a kernel reads it.
+    """
+    t = t.element if isinstance(t, BufferType) else t
+    if isinstance(t, Struct) and isinstance(value, dict):
+        fields = cast("dict[str, Any]", value).items()
+        types = t.type_by_field
+        return {key: as_declared(x, types[key]) if key in types else x for key, x in fields}
+    if type(value) is float or not is_float(t):
+        return value
+    if type(value) is int:
+        return float(value)
+    if class_of(value) in (list, tuple):
+        return class_of(value)([as_declared(part, t) for part in value])
+    is_numpy = issubclass(class_of(value), np.ndarray | np.generic)
+    return np.asarray(value, np.float64) if is_numpy and value.dtype.kind in "iu" else value
+
+
+def class_of(value: Any) -> Any:
+    """The class of `value`."""
+    return cast("Any", type(value))
 
 
 def check_fields(value: object, t: Struct, name: str) -> None:

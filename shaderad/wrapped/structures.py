@@ -12,11 +12,11 @@ from enum import Enum
 from threading import Lock
 from typing import Any, cast
 
-from shaderad.arrays.containers import Container, Lists, Mappings, Tuples, class_of
+from shaderad.arrays.containers import Container, Lists, Mappings, Tuples
 from shaderad.arrays.pointers import HostPointer, Pointers
 from shaderad.arrays.trees import Structure, built, flatten, folded
 from shaderad.diagnostics import error
-from shaderad.language.structs import info_of
+from shaderad.language.structs import class_of, info_of
 
 Plain = tuple[Any, Any, tuple[Any, ...]]
 """A structure, or the same in tuples alone, which the compiler of PyTorch keeps as a constant."""

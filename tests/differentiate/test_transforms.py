@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import shaderad as sad
-from shaderad import float3
+from shaderad import float2, float3
 from tests.recorded import on_each_dispatch
 
 # float32, sums of a few dozen terms in any order.
@@ -450,3 +450,54 @@ def test_argnums_choose_the_arguments_of_vjp_and_jvp(device: sad.Device) -> None
             assert caught.value.code == code
     pullback = sad.vjp(scaled, *args, argnums=1)[1]
     np.testing.assert_allclose(pullback(ones, accumulate=pullback(ones)).numpy(), 8 * a)
+
+
+@sad.struct
+class Spring:
+    rest: float
+    direction: float2
+
+
+@sad.struct
+class Net:
+    points: sad.In[float]
+    stiffness: float
+    spring: Spring
+
+
+@sad.kernel
+def tension(i: sad.Index, net: Net, y: sad.Out[float]):
+    d = net.spring.direction
+    y[i] = net.stiffness * net.points[i] * net.spring.rest + sad.dot(d, d)
+
+
+@pytest.mark.parametrize("spring", [Spring(3, (1, 2)), {"rest": 3, "direction": (1, 2)}])
+@pytest.mark.parametrize("points", [[1, 2], np.array([1, 2])])
+def test_ints_in_float_fields_of_structs_have_gradients(
+    device: sad.Device, points: Any, spring: Any
+) -> None:
+    """A kernel reads the fields as floats, so functions that call it differentiate by them."""
+
+    def loss(net: Any) -> Any:
+        return sad.sum(tension(net, dim=2))
+
+    net = Net(points, 2, spring)
+    tangent = {
+        "points": [1.0, 0.0],
+        "stiffness": 1.0,
+        "spring": {"rest": None, "direction": (1.0, 0.0)},
+    }
+    for gradient in (
+        sad.grad(loss)(net),
+        sad.grad(sad.graph(loss))(net),
+        sad.graph(sad.grad(loss))(net),
+        sad.vjp(tension, net, dim=2)[1]([1.0, 1.0])[0],
+    ):
+        np.testing.assert_allclose(gradient.points.numpy(), [6.0, 6.0])
+        np.testing.assert_allclose(gradient.stiffness.numpy(), 9.0)
+        by_spring = gradient.spring
+        parts = by_spring if isinstance(by_spring, dict) else vars(by_spring)
+        np.testing.assert_allclose(parts["rest"].numpy(), 6.0)
+        np.testing.assert_allclose([x.item() for x in parts["direction"]], [4.0, 8.0])
+    for function in (loss, sad.graph(loss)):
+        np.testing.assert_allclose(sad.jvp(function, (net,), (tangent,))[1].numpy(), 19.0)
