@@ -77,6 +77,10 @@ class OpenTextures(Textures):
     def derivative(cls, detail: Any, parts: Sequence[Any]) -> Any:
         return parts[0]
 
+    @classmethod
+    def tangent(cls, detail: Any, parts: Sequence[Any]) -> Any:
+        return parts[0]
+
 
 class OpenSampler:
     """A sampler with any settings, likewise."""

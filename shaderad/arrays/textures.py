@@ -59,15 +59,25 @@ class TextureOutline:
 
     def by_levels(self, texels: Array) -> Any:
         """The gradient by all texels -> that by level 0, or by each level that was given."""
+        levels = self._levels(texels)
+        if self.mips is not None:
+            return self.mips.pulled(levels)
+        return levels[0] if len(levels) == 1 else tuple(levels)
+
+    def tangent(self, texels: Array) -> Any:
+        """The tangent of all texels -> that of level 0, or of each level that was given."""
+        levels = self._levels(texels)
+        is_one = self.mips is not None or len(levels) == 1
+        return levels[0] if is_one else tuple(levels)
+
+    def _levels(self, texels: Array) -> list[Array]:
         levels: list[Array] = []
         start = 0
         for level in range(self.layout.level_count):
             shape = self.layout.level_shape(level)
             levels.append(texels[start : start + prod(shape)].reshape(shape))
             start += prod(shape)
-        if self.mips is not None:
-            return self.mips.pulled(levels)
-        return levels[0] if len(levels) == 1 else tuple(levels)
+        return levels
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +106,10 @@ class Textures(Container):
     @classmethod
     def derivative(cls, detail: Any, parts: Sequence[Any]) -> Any:
         return None if parts[0] is None else detail.by_levels(parts[0])
+
+    @classmethod
+    def tangent(cls, detail: Any, parts: Sequence[Any]) -> Any:
+        return None if parts[0] is None else detail.tangent(parts[0])
 
     @classmethod
     def parts_of(cls, detail: Any, count: int, derivative: Any) -> Sequence[Any]:

@@ -300,6 +300,10 @@ MESSAGES: dict[str, Message] = {
         help="give it the axis `None` in `in_axes`, and map the coordinates; to map texels, use "
         "`render.texture`, which reads arrays",
     ),
+    "SR0402": _language(
+        "{what} of a loop holds a texture",
+        help="capture the texture in the body: it is the same in every iteration",
+    ),
     "SR0320": _language(
         "the size `{size}` is not known while a function is traced, and {what} needs a number",
         note="one trace serves every size",

@@ -6,7 +6,7 @@ given so; a struct comes back as a struct, 0 in fields that hold no float.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from math import prod
 from typing import Any
 
@@ -23,8 +23,6 @@ from shaderad.diagnostics import error, text_of
 from shaderad.execute.convert import field_of, in_form, recorded_form, summed
 from shaderad.ir import types
 from shaderad.runtime import buffers
-
-Like = Callable[[Any, types.Type, Shape, str], Array]
 
 
 def in_form_given(gradient: Array, given: Any, element: types.Type) -> Any:
@@ -74,31 +72,7 @@ def _by_components(components: Array, given: Any, element: types.Type) -> Any:
     )
 
 
-def texels_from_form(derivative: ByLevels, name: str, like: Like) -> Array:
-    """A tangent by level 0 of a texture, or by each of given levels, as one by all texels.
-
-    `like` makes an array of an element type and shape of a derivative, which has a name.
-    """
-    outline, content = derivative.outline, derivative.content
-    layout, mips = outline.layout, outline.mips
-    is_one = mips is not None or layout.level_count == 1
-    parts: Sequence[Any] = [content] if is_one else content
-    if not isinstance(parts, list | tuple) or (not is_one and len(parts) != layout.level_count):
-        raise error("SR0452", name=name, wanted=f"a tuple of {layout.level_count} arrays",
-                    found=trees.described(content))  # fmt: skip
-    levels = [
-        like(part, outline.texel, layout.level_shape(k), name) for k, part in enumerate(parts)
-    ]
-    if mips is not None:
-        levels = mips.levels(levels[0])
-    rows = [level.ravel() for level in levels]
-    # Imported here: a kernel alone needs no functions on arrays.
-    from shaderad.functions.layout import concatenate
-
-    return rows[0] if len(rows) == 1 else concatenate(rows)
-
-
-def derivative_of(like: Array, given: Any, name: str) -> Array | None:
+def derivative_of(like: Array, given: Any, name: str, *, is_tangent: bool) -> Array | None:
     """The cotangent or tangent of `like` that the caller gave, on its device; `None` is zero.
 
     Raises:
@@ -108,11 +82,13 @@ def derivative_of(like: Array, given: Any, name: str) -> Array | None:
         return None
     device = like.device
     if isinstance(given, ByLevels):
-        return texels_from_form(
-            given, name, lambda x, element, shape, name: derivative_like(
-                x, element, shape, device, name
-            )
-        )  # fmt: skip
+        # Imported here: a kernel alone needs no functions on arrays.
+        from shaderad.functions.layout import texels_from_form
+
+        def level_like(part: Any, element: types.Type, shape: Shape, name: str) -> Array:
+            return derivative_like(part, element, shape, device, name)
+
+        return texels_from_form(given, name, level_like, is_tangent=is_tangent)
     return derivative_like(given, like.element, like.shape, device, name)
 
 

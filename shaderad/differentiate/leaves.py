@@ -64,9 +64,9 @@ class Core(ABC):
         """An array, to which a gradient in its form is added."""
         return added(gradient, total)
 
-    def derivative(self, like: Array, given: Any, name: str) -> Array | None:
+    def derivative(self, like: Array, given: Any, name: str, *, is_tangent: bool) -> Array | None:
         """A derivative that the caller gave, in the form of `like`."""
-        return derivative_of(like, given, name)
+        return derivative_of(like, given, name, is_tangent=is_tangent)
 
     def in_form_given(self, gradient: Array, x: Input) -> Any:
         """A gradient in the form of its argument."""
@@ -119,7 +119,8 @@ class Linearised:
         given = structure.matched(out_bar, "out_bar")
         if self.again is not None and _is_traced(given):
             return self.again().pull(out_bar, positions, into)
-        bars = [self._derivative(x, bar, "out_bar") for x, bar in zip(results, given, strict=True)]
+        bars = [self._derivative(x, bar, "out_bar", is_tangent=False)
+                for x, bar in zip(results, given, strict=True)]  # fmt: skip
         wanted = self._wanted(positions)
         if into is not None and self.core.add(bars, wanted, self._totals(positions, into)):
             return list(into)
@@ -139,11 +140,11 @@ class Linearised:
             given += structure.matched(tangent, name)
         if self.again is not None and _is_traced(given):
             return self.again().push(tangents)
-        dots = [self._derivative(x.array, dot, x.name)
+        dots = [self._derivative(x.array, dot, x.name, is_tangent=True)
                 for x, dot in zip(self.inputs, given, strict=True)]  # fmt: skip
         results, structure = trees.flatten(self.out)
         moved = self.core.push(dots)
-        return structure.derivative(
+        return structure.tangent(
             self.core.tangent(x, dot)
             if isinstance(x, Array) and types.is_differentiable(x.element)
             else None
@@ -166,10 +167,10 @@ class Linearised:
                 wanted[k] = self.inputs[k].array is not None
         return wanted
 
-    def _derivative(self, like: Any, given: Any, name: str) -> Array | None:
+    def _derivative(self, like: Any, given: Any, name: str, *, is_tangent: bool) -> Array | None:
         if given is None or not isinstance(like, Array):
             return None
-        return self.core.derivative(like, given, name)
+        return self.core.derivative(like, given, name, is_tangent=is_tangent)
 
     def _gradient(self, position: int, gradients: Derivatives) -> Any:
         """The gradient of the argument at `position`; `None` if it holds no floats."""

@@ -11,16 +11,15 @@ from typing import Any, cast
 
 from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array, vector_of
-from shaderad.arrays.textures import ByLevels
 from shaderad.diagnostics import error
-from shaderad.differentiate.forms import check_keywords, holds_floats, is_data, texels_from_form
+from shaderad.differentiate.forms import check_keywords, holds_floats, is_data
 from shaderad.differentiate.leaves import Core, Derivatives, Input, Linearised
 from shaderad.execute.derivative_graphs import kernels_of, pulled, pushed
 from shaderad.functions.bodies import TracedBody, outer_values
 from shaderad.functions.custom import conformed
 from shaderad.functions.elements import as_array
 from shaderad.ir import types
-from shaderad.ir.arrays import ArrayType, Graph, Value
+from shaderad.ir.arrays import Graph, Value
 from shaderad.ir.nodes import Kernel
 from shaderad.rules.arrays import building as b
 from shaderad.rules.arrays.subgraphs import instantiate, kept
@@ -89,12 +88,11 @@ class TraceCore(Core):
         total.value = b.add(total.value, conformed(gradient, total, "accumulate"))
         return total
 
-    def derivative(self, like: Array, given: Any, name: str) -> Array | None:
+    def derivative(self, like: Array, given: Any, name: str, *, is_tangent: bool) -> Array | None:
         if not holds_floats(like):
             return None
-        if isinstance(given, ByLevels):
-            given = texels_from_form(given, name, _level_like)
-        return made(conformed(given, cast("TracedArray", like), name))
+        like = cast("TracedArray", like)
+        return made(conformed(given, like, name, is_tangent=is_tangent))
 
     def in_form_given(self, gradient: Array, x: Input) -> Any:
         return gradient.noted_as(vector_of(x.array))
@@ -120,12 +118,6 @@ class TraceCore(Core):
     def _instantiated(self, graph: Graph, derivatives: Sequence[Value | None]) -> tuple[Value, ...]:
         """The outputs of a derivative of the graph, in the trace that asks for it."""
         return instantiate(graph, (*outer_values(self.operands), *kept(derivatives)))
-
-
-def _level_like(given: Any, element: types.Type, shape: tuple[int, ...], name: str) -> Array:
-    """A derivative by a level of a texture."""
-    level = made(b.zeros(ArrayType(element, shape)))
-    return made(conformed(given, level, name))
 
 
 def traced_at(

@@ -19,7 +19,14 @@ from shaderad.device.lines import user_span
 from shaderad.diagnostics import error, text_of
 from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.functions.array_function import array_function
-from shaderad.functions.bodies import TracedBody, keep_effects, outer_values, rebuilt
+from shaderad.functions.bodies import (
+    TracedBody,
+    array_leaves,
+    is_constant,
+    keep_effects,
+    outer_values,
+    rebuilt,
+)
 from shaderad.functions.elements import as_array
 from shaderad.ir import sizes
 from shaderad.ir.arrays import ArrayType, Value
@@ -104,8 +111,8 @@ class _Batched:
         extent = self._extent(mapped)
         body = TracedBody()
         arguments = [x.element(body) if isinstance(x, _Rows) else x for x in lifted]
-        out = body.lifted(body.call(self.function, *rebuilt(args, arguments)))
-        leaves = [leaf for leaf in trees.leaves(out) if leaf is not None]
+        out = body.lifted(body.call(self.function, *trees.flatten(args)[1].unflatten(arguments)))
+        leaves = array_leaves(out)
         constants = body.constants
         graph = body.graph(constants, [*(x.value for x in leaves), *body.effects])
         flags = [k < len(mapped) for k in range(len(graph.inputs))]
@@ -113,8 +120,9 @@ class _Batched:
         operands = (*(x.in_front(extent) for x in mapped), *outer_values(constants))
         values = zip(instantiate(whole, operands), are_mapped, strict=True)
         results = [
-            None if x is None else _placed(x, Operand(*next(values)), axis, place, Batch(extent))
+            _placed(x, Operand(*next(values)), axis, place, Batch(extent))
             for x, axis, place in _paired(out, self.out_axes, "out_axes")
+            if not is_constant(x)
         ]
         keep_effects([value for value, _ in values])
         return rebuilt(out, results)
@@ -164,8 +172,8 @@ class _Rows:
 
 
 def _lifted(leaf: Any, axis: int | None, place: str) -> Any:
-    """A mapped leaf; the leaf itself if all elements share it."""
-    if axis is None:
+    """A mapped leaf; the leaf itself if all elements share it, such as a sampler."""
+    if axis is None or is_constant(leaf):
         return leaf
     array = as_array(leaf)
     return _Rows(array, _position("in_axes", axis, len(array.extents), place), place)

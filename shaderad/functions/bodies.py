@@ -5,13 +5,17 @@ Each has a trace of its own. Values from outside become inputs that follow its a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from shaderad.arrays import trees
-from shaderad.diagnostics import error
+from shaderad.arrays.containers import container_of
+from shaderad.arrays.textures import Texture
+from shaderad.device.lines import user_span
+from shaderad.diagnostics import error, text_of
 from shaderad.functions.elements import as_array
 from shaderad.ir.arrays import ArrayType, Graph, KernelCall, Value
+from shaderad.runtime.textures import SamplerSettings
 from shaderad.trace.primitives import made
 from shaderad.trace.traced import GraphTrace, TracedArray, tracing
 
@@ -40,10 +44,10 @@ class TracedBody:
         return self.trace.run(function, *args, **keywords)
 
     def lifted(self, tree: Any) -> Any:
-        """`tree` with an array of this body for each leaf that is not `None`."""
+        """`tree` with an array of this body for each leaf that can be one."""
 
-        def lift(leaf: Any) -> TracedArray | None:
-            return None if leaf is None else as_array(leaf)
+        def lift(leaf: Any) -> Any:
+            return leaf if is_constant(leaf) else as_array(leaf)
 
         return self.trace.run(trees.mapped, lift, tree)
 
@@ -92,25 +96,55 @@ def outer_values(arrays: Sequence[TracedArray]) -> tuple[Value, ...]:
     return tuple(tracing().value_of(x) for x in arrays)
 
 
+def is_constant(leaf: Any) -> bool:
+    """True for leaves that are no arrays, such as samplers: functions get and give them as is."""
+    return leaf is None or isinstance(leaf, str | SamplerSettings)
+
+
+def array_leaves(tree: Any) -> list[Any]:
+    """The leaves of a tree that are arrays, or stand for one."""
+    return [leaf for leaf in trees.leaves(tree) if not is_constant(leaf)]
+
+
 def arrays_in(tree: Any) -> list[TracedArray]:
-    """The leaves of a tree as arrays of the trace."""
-    return [as_array(leaf) for leaf in trees.leaves(tree)]
+    """The leaves of a tree as arrays of the trace, without constants."""
+    return list(map(as_array, array_leaves(tree)))
 
 
-def rebuilt(tree: Any, leaves: Sequence[Any]) -> Any:
-    """`tree` with other leaves, in order."""
-    return trees.flatten(tree)[1].unflatten(leaves)
+def refuse_textures(tree: Any, what: str) -> None:
+    """Raises SR0402 if `tree` holds a texture: no array operation can read or make its texels."""
+
+    def kind_of(part: Any) -> Any:
+        return None if isinstance(part, Texture) else container_of(part)
+
+    if any(isinstance(leaf, Texture) for leaf in trees.flatten(tree, kind_of)[0]):
+        raise error("SR0402", user_span(), what=what)
+
+
+def rebuilt(tree: Any, arrays: Iterable[Any]) -> Any:
+    """`tree` with other arrays, in order, and the same constants."""
+    remaining = iter(arrays)
+    leaves, structure = trees.flatten(tree)
+    return structure.unflatten([leaf if is_constant(leaf) else next(remaining) for leaf in leaves])
 
 
 def matched(tree: Any, other: Any, what: str) -> list[Any]:
-    """The leaves of `other`, which must be built like `tree`.
+    """The array leaves of `other`, which must be built like `tree` and hold the same constants.
 
     Raises:
         LanguageError: SR0333 if it is not.
     """
-    structure = trees.flatten(tree)[1]
+    own, structure = trees.flatten(tree)
     leaves = trees.matched(structure, other, what)
-    for leaf in leaves:
-        if leaf is None or isinstance(leaf, tuple | dict):
-            raise trees.unmatched(structure, leaf, what)
-    return leaves
+    for constant, leaf in zip(own, leaves, strict=True):
+        if not is_constant(constant):
+            if is_constant(leaf) or isinstance(leaf, tuple | dict):
+                raise trees.unmatched(structure, leaf, what)
+        elif not is_constant(leaf) or leaf != constant:
+            raise error("SR0333", user_span(), what=what, found=_shown(leaf),
+                        wanted=_shown(constant))  # fmt: skip
+    return [leaf for leaf in leaves if not is_constant(leaf)]
+
+
+def _shown(leaf: Any) -> str:
+    return text_of(leaf) if is_constant(leaf) else trees.described(leaf)

@@ -9,13 +9,16 @@ from typing import Any, cast
 from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array
 from shaderad.arrays.containers import container_of
+from shaderad.arrays.textures import ByLevels
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error
 from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.functions.array_function import array_function
 from shaderad.functions.bodies import (
     TracedBody,
+    array_leaves,
     arrays_in,
+    is_constant,
     keep_effects,
     matched,
     merged,
@@ -25,9 +28,10 @@ from shaderad.functions.bodies import (
 )
 from shaderad.functions.components import spelled_out
 from shaderad.functions.elements import as_element, conform
+from shaderad.functions.layout import texels_from_form
 from shaderad.ir import nodes
 from shaderad.ir.arrays import ArrayType, CustomPullback, Elementwise, Graph, Subgraph, Value
-from shaderad.ir.types import INT, is_differentiable
+from shaderad.ir.types import INT, Type, is_differentiable
 from shaderad.language.host import LikeFunction
 from shaderad.rules.arrays import building as b
 from shaderad.runtime.buffers import base_of
@@ -63,7 +67,7 @@ def _checkpointed(function: Callable[..., Any], *args: Any) -> Any:
     arrays = arrays_in(args)
     body = TracedBody()
     out = body.lifted(body.call(function, *rebuilt(args, body.arguments_like(arrays))))
-    leaves = trees.leaves(out)
+    leaves = array_leaves(out)
     outputs = [*(body.value(leaf) for leaf in leaves), *body.effects]
     constants = body.constants
     node = Subgraph(
@@ -141,9 +145,9 @@ class CustomVjp(LikeFunction):
         arrays = arrays_in(args)
         body = TracedBody(self)
         out = body.lifted(body.call(self.function, *rebuilt(args, body.arguments_like(arrays))))
-        leaves: list[TracedArray] = trees.leaves(out)
+        leaves: list[TracedArray] = array_leaves(out)
         forward = _Forward(TracedBody(self), self.forward, args, arrays, out)
-        backward = _Backward(TracedBody(self), self.backward, forward.residuals, leaves, out)
+        backward = _Backward(TracedBody(self), self.backward, forward.residuals, out)
         bars = backward.cotangents(args, arrays)
         refuse_effects(backward.body, "the backward function of a `custom_vjp`")
         passed = backward.body.constants
@@ -213,15 +217,12 @@ class _Backward:
         body: TracedBody,
         function: Callable[..., Any],
         residuals: Any,
-        leaves: Sequence[TracedArray],
         out: Any,
     ) -> None:
         self.body = body
         kept = self.body.arguments_like(_arrays(residuals))
-        bars = [
-            self.body.argument(leaf.value.type, leaf) if is_differentiable(leaf.element) else None
-            for leaf in leaves
-        ]
+        leaves, structure = trees.flatten(out)
+        bars = [self._bar(leaf) for leaf in leaves]
         remaining = iter(kept)
 
         def stand_in(leaf: Any) -> Any:
@@ -230,7 +231,13 @@ class _Backward:
         read = trees.mapped(stand_in, residuals)
         self._kept = kept
         self._bars = [bar for bar in bars if bar is not None]
-        self._result = self.body.call(function, read, rebuilt(out, bars))
+        self._result = self.body.call(function, read, structure.unflatten(bars))
+
+    def _bar(self, leaf: Any) -> TracedArray | None:
+        """The cotangent of a leaf of the result; `None` if it holds no float."""
+        if is_constant(leaf) or not is_differentiable(leaf.element):
+            return None
+        return self.body.argument(leaf.value.type, leaf)
 
     def cotangents(self, args: tuple[Any, ...], arrays: Sequence[TracedArray]) -> list[Value]:
         """The cotangent of each argument that holds floats."""
@@ -240,8 +247,9 @@ class _Backward:
             raise error("SR0333", user_span(), what="the result of the backward function",
                         found=trees.described(result), wanted=f"tuple of {len(args)}")  # fmt: skip
 
-        def collect(_: Any, bar: Any) -> None:
-            leaves.append(bar)
+        def collect(leaf: Any, bar: Any) -> None:
+            if not is_constant(leaf):
+                leaves.append(bar)
 
         bars = self.body.trace.run(lambda: tuple(map(_in_parts, args, cast("Any", result))))
         trees.mapped(collect, args, bars, name="cotangent")
@@ -265,18 +273,28 @@ def _arrays(tree: Any) -> list[TracedArray]:
     return [leaf for leaf in trees.leaves(tree) if isinstance(leaf, TracedArray)]
 
 
-def conformed(x: Any, like: TracedArray, what: str) -> Value:
+def conformed(x: Any, like: TracedArray, what: str, *, is_tangent: bool = False) -> Value:
     """`x` in the element type and shape of `like`; vectors become trailing axes if needed.
+
+    `is_tangent` matters for the derivatives of textures.
 
     Raises:
         ShapeError: SR0330, SR0334 if it does not fit.
     """
+    if isinstance(x, ByLevels):
+        x = texels_from_form(x, what, _level_like, is_tangent=is_tangent)
     is_of_vectors = isinstance(x, TracedArray) and base_of(x.element) == like.element != x.element
     leaf = conform(spelled_out(x) if is_of_vectors else x, like.element, what)
     if len(leaf.extents) > len(like.extents) or not repeats_to(leaf.extents, like.extents):
         raise error("SR0334", user_span(), found=known_shape(leaf.extents),
                     wanted=known_shape(like.extents))  # fmt: skip
     return spread(leaf, like.extents)
+
+
+def _level_like(part: Any, element: Type, shape: tuple[int, ...], name: str) -> Array:
+    """A derivative by a level of a texture."""
+    level = made(b.zeros(ArrayType(element, shape)))
+    return made(conformed(part, level, name))
 
 
 def _in_parts(argument: Any, bar: Any) -> Any:
@@ -316,5 +334,5 @@ def _is_detached(value: Value) -> bool:
 
 def _conformed_to(out: Any, result: Any) -> list[Value]:
     """The content of `result`, in the form of `out`."""
-    pairs = zip(trees.leaves(out), matched(out, result, "the result"), strict=True)
+    pairs = zip(array_leaves(out), matched(out, result, "the result"), strict=True)
     return [conformed(leaf, like, "the result") for like, leaf in pairs]

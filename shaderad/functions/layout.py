@@ -4,10 +4,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
+from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array
+from shaderad.arrays.textures import ByLevels
 from shaderad.arrays.traced_sizes import items_of, no_whole_number, shape_of, size_or_none
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error
@@ -17,8 +21,9 @@ from shaderad.functions.elements import as_array, as_element, conform
 from shaderad.ir import ops, sizes
 from shaderad.ir.arrays import Value
 from shaderad.ir.sizes import Shape, Size
-from shaderad.ir.types import Vector
+from shaderad.ir.types import Type, Vector
 from shaderad.rules.arrays import building as b
+from shaderad.runtime.buffers import element_axes
 from shaderad.trace.primitives import (
     axis_of,
     known_shape,
@@ -321,3 +326,33 @@ def whole_number(value: Any, name: str) -> Size:
 
 def _modulo(a: Size, n: Size) -> Size:
     return sizes.subtract(a, sizes.multiply(sizes.floor_divide(a, n), n))
+
+
+Like = Callable[[Any, Type, tuple[int, ...], str], Array]
+
+
+def texels_from_form(derivative: ByLevels, name: str, like: Like, *, is_tangent: bool) -> Array:
+    """A derivative by level 0 of a texture, or by each of given levels, as one by all texels.
+
+    Levels that were made move with level 0. They get no cotangent of their own, because that of
+    level 0 includes theirs. `like` makes an array of an element type and shape of a derivative,
+    which has a name.
+    """
+    outline, content = derivative.outline, derivative.content
+    layout, mips = outline.layout, outline.mips
+    is_one = mips is not None or layout.level_count == 1
+    parts: Sequence[Any] = [content] if is_one else content
+    if not isinstance(parts, list | tuple) or (not is_one and len(parts) != layout.level_count):
+        raise error("SR0452", name=name, wanted=f"a tuple of {layout.level_count} arrays",
+                    found=trees.described(content))  # fmt: skip
+    if mips is not None and not is_tangent:
+        axes = element_axes(outline.texel)
+        coarser = [layout.level_shape(k) for k in range(1, layout.level_count)]
+        parts = [*parts, *(np.zeros((*shape, *axes), np.float32) for shape in coarser)]
+    levels = [
+        like(part, outline.texel, layout.level_shape(k), name) for k, part in enumerate(parts)
+    ]
+    if mips is not None and is_tangent:
+        levels = mips.levels(levels[0])
+    rows = [level.ravel() for level in levels]
+    return rows[0] if len(rows) == 1 else concatenate(rows)

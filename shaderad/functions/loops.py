@@ -20,6 +20,7 @@ from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.functions.array_function import array_function
 from shaderad.functions.bodies import (
     TracedBody,
+    array_leaves,
     arrays_in,
     keep_effects,
     matched,
@@ -27,6 +28,7 @@ from shaderad.functions.bodies import (
     outer_values,
     rebuilt,
     refuse_effects,
+    refuse_textures,
 )
 from shaderad.functions.components import packed
 from shaderad.functions.elements import as_element, binary, cast_to, conform
@@ -88,7 +90,8 @@ def fori_loop(*args: Any, **keywords: Any) -> Any:  # noqa: D417 - of both forms
         The last carry, in the form of `init`.
 
     Raises:
-        LanguageError: SR0333, where the body gives another form, SR0335 for another `checkpoint`.
+        LanguageError: SR0333, where the body gives another form, SR0335 for another `checkpoint`,
+            SR0402 for a texture in the carry.
         ShapeError: SR0330, SR0334, where a carry changes its type or shape, SR0370 and SR0371 for
             the count, `lower` or `upper`.
         DerivativeError: SR0471 for reverse mode through ``checkpoint="none"``.
@@ -165,7 +168,7 @@ def loop(
         The last carry and the ys, stacked along a new first axis.
 
     Raises:
-        LanguageError: SR0333, where the body gives another form.
+        LanguageError: SR0333, where the body gives another form, SR0402 for textures.
         ShapeError: SR0330, SR0334, where a carry changes its type or shape, SR0336 where the xs do
             not have one count, or another than `length`; SR0370 and SR0371 for `length`.
 
@@ -193,6 +196,7 @@ def loop(
 def _repeated(
     step: Callable[..., tuple[Any, Any]], count: Size, init: Any, xs: Any, checkpoint: Checkpoint
 ) -> tuple[Any, Any]:
+    refuse_textures(xs, "`xs`")
     rows = arrays_in(xs)
     carries = _Carries(init)
 
@@ -208,8 +212,9 @@ def _repeated(
         body, carry_inputs, ys, new = carries.traced(once)
         if new is not None:
             break
+    refuse_textures(ys, "the result of the body")
     ys = body.lifted(ys)
-    kept = [leaf for leaf in trees.leaves(ys) if leaf is not None]
+    kept = array_leaves(ys)
     constants = body.constants
     graph = body.graph(constants, [*new, *map(body.value, kept), *body.effects])
     # The inputs of the traced body are k, carries, xs, constants; a `Loop` needs the xs last.
@@ -229,22 +234,17 @@ def _repeated(
         span=user_span(),
     )
     keep_effects(node.results[len(new) + len(kept) :])
-    results = iter(node.results)
-    last = [made(next(results)) for _ in carries.arrays]
-    remaining = map(made, results)
-
-    def shown(leaf: Any) -> TracedArray | None:
-        return None if leaf is None else next(remaining)
-
-    return rebuilt(init, last), trees.mapped(shown, ys)
+    results = list(map(made, node.results))
+    return rebuilt(init, results), rebuilt(ys, results[len(new) :])
 
 
 class _Carries:
     """The carries of a loop, in types that its body does not change."""
 
     def __init__(self, init: Any) -> None:
+        refuse_textures(init, "the carry")
         self._init = init
-        leaves = trees.leaves(init)
+        leaves = array_leaves(init)
         self.arrays = [as_element(leaf) for leaf in leaves]
         self._is_number = [as_number(leaf) is not None for leaf in leaves]
         self._leaves = leaves
@@ -332,7 +332,7 @@ def while_loop(
         LimitError: SR0661 at the next synchronisation, where the condition still holds at the
             limit.
         LanguageError: SR0320 for a limit that is a symbolic size, SR0333 where the body gives
-            another form.
+            another form, SR0402 for a texture in the carry.
         ShapeError: SR0330, SR0334, where a carry changes its type or shape, SR0337 for another
             condition, SR0370 and SR0371 for the limit.
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from shaderad.arrays import trees
 from shaderad.device.lines import user_span
-from shaderad.diagnostics import Span, error
+from shaderad.diagnostics import Span, error, text_of
 from shaderad.frontend import conversions
 from shaderad.functions.array_function import array_function
-from shaderad.functions.bodies import TracedBody, keep_effects, outer_values, rebuilt
+from shaderad.functions.bodies import TracedBody, is_constant, keep_effects, outer_values, rebuilt
 from shaderad.functions.elements import as_array, conform
 from shaderad.functions.operators import value_function
 from shaderad.ir import nodes
@@ -104,8 +104,8 @@ def _traced_through(function: Any, operands: tuple[Any, ...]) -> Any:
     body = TracedBody()
     elements = [body.argument(ArrayType(x.element, ()), x) for x in mapped_arrays]
     out = body.call(function, *elements)
-    if any(leaf is None for leaf in trees.leaves(out)):
-        raise error("SR0332", user_span(), name="the mapped function", found="`None`")
+    for leaf in filter(is_constant, trees.leaves(out)):
+        raise error("SR0332", user_span(), name="the mapped function", found=f"`{text_of(leaf)}`")
     leaves = trees.leaves(body.lifted(out))
     constants = body.constants
     graph = body.graph(constants, [*(leaf.value for leaf in leaves), *body.effects])
