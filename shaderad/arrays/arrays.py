@@ -430,7 +430,7 @@ def array(data: Any, dtype: Any = None, device: Device | None = None) -> Array:
 
     Raises:
         ShapeError: SR0350 to SR0358, where the data does not fit or a value is out of range.
-        DerivativeError: SR0476 for a tensor that PyTorch differentiates by.
+        DerivativeError: SR0476 for a tensor that PyTorch differentiates.
         DeviceError: SR0605, SR0606, where the device has no room for it; SR0651 for a `device`
             that is none.
     """
@@ -447,7 +447,7 @@ def from_dlpack(x: Any, device: Device | None = None) -> Array:
 
     Raises:
         ShapeError: SR0351 for anything else, and as `array`.
-        DerivativeError: SR0476 for a tensor that PyTorch differentiates by.
+        DerivativeError: SR0476 for a tensor that PyTorch differentiates.
     """
     if not hasattr(x, "__dlpack__"):
         raise error("SR0351", name="x", found=f"found a `{type(x).__name__}`, without `__dlpack__`")

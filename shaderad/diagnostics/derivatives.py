@@ -193,7 +193,8 @@ MESSAGES: dict[str, Message] = {
         help="call `{name}.function`, which has no custom pullback, or write the body out",
     ),
     "SR0476": _derivative(
-        "`{name}` is a tensor that requires grad, but PyTorch would not see its use here",
+        "`{name}` is a tensor that requires grad or has a tangent, but PyTorch would not see its "
+        "use here",
         help="call `sad.torch.wrap(f)` in place of `f`, which PyTorch differentiates, or give "
         "`{name}.detach()`",
     ),

@@ -137,7 +137,7 @@ def as_numpy(data: Any, name: str) -> AnyArray:
 
     Raises:
         ShapeError: SR0351, for ragged, masked and object data.
-        DerivativeError: SR0476, for a tensor that requires a gradient in PyTorch; SR0450, and
+        DerivativeError: SR0476, for a tensor that PyTorch differentiates; SR0450, and
             LanguageError: SR0321, for a tuple or list that holds an array which cannot be read.
     """
     # Reading `np.ma` imports it, and only subclasses of arrays have a mask.

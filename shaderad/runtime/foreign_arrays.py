@@ -5,6 +5,7 @@ No library is imported: arrays are recognised by their methods and attributes.
 
 from __future__ import annotations
 
+import sys
 from typing import Any, cast
 
 import numpy as np
@@ -34,13 +35,21 @@ def dtype_of(data: Any, converted: np.ndarray[Any, Any]) -> str:
     return _BFLOAT16 if is_bfloat16(data) else str(converted.dtype)
 
 
+def _has_tangent(data: Any) -> bool:
+    """True for a tensor that PyTorch differentiates in forward mode."""
+    torch: Any = sys.modules.get("torch")
+    if torch is None or not isinstance(data, torch.Tensor):
+        return False
+    return torch.autograd.forward_ad.unpack_dual(data).tangent is not None
+
+
 def to_numpy(data: Any, name: str) -> np.ndarray[Any, Any]:
     """`np.asarray` that also copies from other devices and widens bfloat16 to float32.
 
     Raises:
-        DerivativeError: SR0476 for a tensor that requires a gradient in PyTorch.
+        DerivativeError: SR0476 for a tensor that PyTorch differentiates.
     """
-    if getattr(data, "requires_grad", False) is True:
+    if getattr(data, "requires_grad", False) is True or _has_tangent(data):
         raise error("SR0476", name=name)
     if is_bfloat16(data):
         data = data.float() if hasattr(data, "float") else data.astype(np.float32)

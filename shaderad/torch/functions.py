@@ -46,7 +46,7 @@ class WrappedFunction(Wrapped):
         # The name is unique across processes: PyTorch caches compiled code on disk by operator
         # name, and another process may use the same name for another function.
         name = "".join(c if c.isascii() and c.isalnum() else "_" for c in self.__name__)
-        self.operator = PrimalOperator(f"shaderad::{name}_{uuid4().hex}", primal_of(function, call))
+        self.operator = PrimalOperator(f"{name}_{uuid4().hex}", primal_of(function, call))
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         results = self.operator(*self.operands(*args, **keywords))
@@ -93,8 +93,9 @@ class WrappedFunction(Wrapped):
 def wrap(function: Callable[..., Any], **call: Any) -> WrappedFunction:
     """Makes `function` a function of PyTorch's tensors, which PyTorch differentiates and compiles.
 
-    It is one operator to PyTorch, and its pullback another: `backward`, double `backward`,
-    `torch.compile`, `torch.utils.checkpoint` and `torch.func.vmap` (one call per element) work.
+    It is one operator to PyTorch, and so are its pullback and its pushforward: `backward` and
+    forward mode to any order, `torch.func`, `torch.compile` and `torch.utils.checkpoint` work.
+    `torch.func.vmap` makes one call per element.
     Each call copies an argument to the device once, and a result or gradient back once.
 
     Args:
@@ -108,9 +109,10 @@ def wrap(function: Callable[..., Any], **call: Any) -> WrappedFunction:
 
     Raises:
         DerivativeError: SR0453 for an array of floats in `call`, SR0466 if `function` is not
-            callable; when called, SR0477 for an argument that is neither tensor nor number; in the
-            backward pass, SR0478 for a tensor from which no derivative flows.
+            callable; when called, SR0477 for an argument that is neither tensor nor number; when
+            differentiated, SR0478 for a tensor from which no derivative flows, SR0472 for forward
+            mode through a `custom_vjp`.
 
-    Differentiable in every tensor of floats, of the positional arguments, that requires grad.
+    Differentiable in every tensor of floats of the positional arguments, in both modes.
     """
     return WrappedFunction(function, call)

@@ -14,19 +14,27 @@ from typing import Any, cast
 
 import numpy as np
 import torch
+from torch._functorch.utils import enable_single_level_autograd_function
+from torch.autograd import forward_ad
+from torch.autograd.function import (
+    _SingleLevelFunction,  # pyright: ignore[reportPrivateUsage]
+)
 
 from shaderad.torch.tensors import empty, from_host, hollow, home_of, like, on_host
-from shaderad.wrapped.flat import CallLeaves, DerivativeForm, Flat, FlatAt, PulledBack
+from shaderad.wrapped.flat import CallLeaves, DerivativeForm, Flat, FlatAt, LinearMap
 from shaderad.wrapped.parts import contents
 from shaderad.wrapped.primals import Noted, Primal
 
 Tensors = Sequence[torch.Tensor]
+_torch: Any = torch
+_internal, _forward_ad, _unpack_dual = _torch._C, cast("Any", forward_ad), _torch._VF._unpack_dual
+_LIBRARY: Any = torch.library.Library("shaderad", "FRAGMENT")
 _SCHEMA = "(Tensor[] tensors, *, SymInt[] whole, float[] real, int form) -> Tensor[]"
 
 asked: ContextVar[list[FlatAt] | None] = ContextVar("shaderad_torch_asked", default=None)
 """The list to which a call that will be differentiated appends its primal."""
 _kept_primal: ContextVar[FlatAt | None] = ContextVar("shaderad_torch_known", default=None)
-"""The kept primal of the pullback that is running."""
+"""The kept primal of the derivative that is running."""
 latest: ContextVar[Noted] = ContextVar("shaderad_torch_latest")
 """The structure and numbers of the latest result, because operators return only tensors."""
 
@@ -37,15 +45,22 @@ class TensorOperator(ABC):
     def __init__(self, name: str, flat: Flat) -> None:
         self.name = name
         self.flat = flat
-        self.op: Any = torch.library.custom_op(name, self.run, mutates_args=(), schema=_SCHEMA)
-        self.op.register_fake(self._fake)
-        self.op.register_autograd(self._backward, setup_context=self.keep)
-        self.op.register_vmap(self._vmap)
+        _LIBRARY.define(name + _SCHEMA, tags=(torch.Tag.pt2_compliant_tag,))
+        self.op: Any = getattr(torch.ops.shaderad, name).default
+        _LIBRARY.impl(name, self.run, "CompositeExplicitAutograd")
+        _LIBRARY.impl(name, self._differentiated, "Autograd", with_keyset=True)
+        _torch.library.register_fake(self.op, self._fake, lib=_LIBRARY)
+        _torch.library.register_vmap(self.op, self._vmap, lib=_LIBRARY)
 
     @cached_property
     def pullback(self) -> PulledOperator:
         """The operator that pulls cotangents of this one back."""
-        return PulledOperator(f"{self.name}_bwd", self.flat.pulled)
+        return PulledOperator(f"{self.name}_bwd", self)
+
+    @cached_property
+    def pushforward(self) -> PushedOperator:
+        """The operator that pushes tangents through this one."""
+        return PushedOperator(f"{self.name}_fwd", self)
 
     @abstractmethod
     def run(
@@ -57,57 +72,72 @@ class TensorOperator(ABC):
         self, tensors: Tensors, *, whole: Sequence[int], real: Sequence[float], form: int
     ) -> list[torch.Tensor]: ...
 
+    @abstractmethod
+    def conformed(
+        self, content: Sequence[np.ndarray[Any, Any]], tensors: Tensors, form: int
+    ) -> list[torch.Tensor]:
+        """Tensors with this content, in the form of the results that have floats."""
+
     def __call__(self, tensors: Tensors, numbers: dict[str, Any]) -> Sequence[torch.Tensor]:
-        """The results. The dispatcher of PyTorch is bypassed unless it traces or batches.
+        """The results. The dispatcher of PyTorch is bypassed unless it traces or transforms.
 
         It takes as long as a small kernel.
         """
         if torch.compiler.is_compiling() or not _are_plain(tensors):
             return self.op(tensors, **numbers)
-        if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
-            return cast("Any", _AtOnce).apply(self, numbers, *tensors)
+        if _are_differentiated(tensors):
+            return cast("Any", _Differentiated).apply(self, self.run, numbers, *tensors)
         return self.run(tensors, **numbers)
 
-    def keep(
-        self, ctx: Any, inputs: tuple[Tensors], keyword_only_inputs: dict[str, Any], output: Tensors
-    ) -> None:
-        """Saves in `ctx` everything that the backward pass needs."""
-        (tensors,) = inputs
-        ctx.numbers = keyword_only_inputs
-        ctx.floats = tuple(x.dtype.is_floating_point for x in output)
-        ctx.set_materialize_grads(False)
-        # Uploaded arrays live as long as the saved tensors: until a backward pass releases them,
-        # or a checkpoint, which saves new ones when it recomputes.
-        ticket: Any = torch.empty(0)
-        left = asked.get()
-        if left:
-            ticket.kept = left.pop()
-        ctx.save_for_backward(*tensors, ticket)
+    def _differentiated(
+        self, keyset: Any, tensors: Tensors, **numbers: Any
+    ) -> Sequence[torch.Tensor]:
+        """The kernel of PyTorch's dispatcher that differentiates, at one level of transforms."""
+        modes = torch.is_grad_enabled(), _internal._is_fwd_grad_enabled()
 
-    def _backward(self, ctx: Any, bars: Sequence[torch.Tensor | None]) -> list[torch.Tensor | None]:
-        return self.pulled(ctx, bars, tuple(ctx.needs_input_grad[0]))
+        def below(tensors: Tensors, **numbers: Any) -> Sequence[torch.Tensor]:
+            # The levels below differentiate, too; an autograd function turns both modes off.
+            with (
+                torch.set_grad_enabled(modes[0]),
+                _forward_ad._set_fwd_grad_enabled(modes[1]),
+                _internal._AutoDispatchBelowAutograd(),
+            ):
+                return self.op.redispatch(
+                    keyset & _internal._after_autograd_keyset, tensors, **numbers
+                )
+
+        if not _are_differentiated(tensors):
+            return below(tensors, **numbers)
+        with enable_single_level_autograd_function():
+            return list(cast("Any", _Differentiated).apply(self, below, numbers, *tensors))
 
     def pulled(
         self, ctx: Any, bars: Sequence[torch.Tensor | None], wanted: tuple[bool, ...]
     ) -> list[torch.Tensor | None]:
         """The gradients of the wanted tensors; `None` for the others."""
-        *tensors, ticket = ctx.saved_tensors
         float_bars = [
             bar if is_float else None for bar, is_float in zip(bars, ctx.floats, strict=True)
         ]
-        present_bars = [bar for bar in float_bars if bar is not None]
-        if not present_bars or not any(wanted):
-            return [None] * len(tensors)
-        mask = DerivativeForm(
-            ctx.numbers["form"], wanted, tuple(bar is not None for bar in float_bars)
-        )
-        numbers = {**ctx.numbers, "form": self.pullback.number(mask)}
-        token = _kept_primal.set(getattr(ticket, "kept", None))
-        try:
-            gradients = iter(self.pullback([*tensors, *present_bars], numbers))
-        finally:
-            _kept_primal.reset(token)
+        if not any(wanted) or all(bar is None for bar in float_bars):
+            return [None] * len(wanted)
+        present = tuple(bar is not None for bar in float_bars)
+        form = DerivativeForm(ctx.numbers["form"], wanted, present)
+        gradients = iter(self.pullback.mapped(ctx.saved_tensors, ctx.numbers, form, float_bars))
         return [next(gradients) if is_wanted else None for is_wanted in wanted]
+
+    def pushed(self, ctx: Any, dots: Sequence[torch.Tensor | None]) -> list[torch.Tensor | None]:
+        """The tangents of the results; `None` for one without floats."""
+        moving = tuple(dot is not None for dot in dots)
+        form = DerivativeForm(ctx.numbers["form"], moving, ctx.floats)
+        if not any(ctx.floats):
+            return [None] * len(ctx.floats)
+        *tensors, ticket = ctx.saved_tensors
+        # PyTorch turns forward mode off here, which would drop the tangents of levels below. Those
+        # of this level are pushed already, so they are taken off the primals.
+        with _forward_ad._set_fwd_grad_enabled(True):
+            saved = [*(_unpack_dual(x, level=0)[0] for x in tensors), ticket]
+            result_dots = iter(self.pushforward.mapped(saved, ctx.numbers, form, dots))
+        return [next(result_dots) if is_float else None for is_float in ctx.floats]
 
     def _vmap(
         self, info: Any, in_dims: Any, tensors: Tensors, **numbers: Any
@@ -121,35 +151,55 @@ class TensorOperator(ABC):
         return stacked, [0] * len(stacked)
 
 
-class _AtOnce(torch.autograd.Function):
-    """A call that PyTorch differentiates without its dispatcher for custom operators."""
+class _Differentiated(_SingleLevelFunction):
+    """A call that PyTorch differentiates, at one level of transforms and in both modes."""
 
     @staticmethod
     def forward(ctx: Any, *args: Any) -> tuple[torch.Tensor, ...]:
-        operator, numbers, *tensors = args
-        left: list[FlatAt] = []
-        token = asked.set(left)
+        operator, run, numbers, *tensors = args
+        runs: list[FlatAt] = []
+        token = asked.set(runs)
         try:
-            results = operator.run(tensors, **numbers)
-            operator.keep(ctx, (tensors,), numbers, results)
+            results = run(tensors, **numbers)
         finally:
             asked.reset(token)
-        ctx.operator = operator
+        ctx.operator, ctx.numbers = operator, numbers
+        ctx.floats = tuple(x.dtype.is_floating_point for x in results)
+        ctx.set_materialize_grads(False)
+        # Uploaded arrays live as long as the saved tensors: until a backward pass releases them,
+        # or a checkpoint, which saves new ones when it recomputes.
+        ticket: Any = torch.empty(0)
+        if len(runs) == 1:  # A batch has several, and code that is traced has none.
+            ticket.kept = runs[0]
+        ctx.save_for_backward(*tensors, ticket)
+        ctx.save_for_forward(*tensors, ticket)
         return tuple(results)
 
     @staticmethod
     def backward(ctx: Any, *bars: Any) -> Any:
-        return None, None, *ctx.operator.pulled(ctx, bars, ctx.needs_input_grad[2:])
+        return None, None, None, *ctx.operator.pulled(ctx, bars, tuple(ctx.needs_input_grad[3:]))
+
+    @staticmethod
+    def jvp(ctx: Any, *dots: Any) -> Any:
+        return tuple(ctx.operator.pushed(ctx, dots[3:]))
+
+
+def _are_differentiated(tensors: Tensors) -> bool:
+    """True if PyTorch differentiates by one of the tensors, or one carries a tangent."""
+    if torch.is_grad_enabled() and any(x.requires_grad for x in tensors):
+        return True
+    # The level is 0, the only one that PyTorch has: compiled code enters it unseen by Python.
+    return any(_unpack_dual(x, level=0)[1] is not None for x in tensors)
 
 
 def _are_plain(tensors: Tensors) -> bool:
-    """True if the tensors have content and PyTorch neither traces nor batches."""
-    internal = cast("Any", torch)._C
-    is_followed = internal._are_functorch_transforms_active()
-    if is_followed or internal._len_torch_dispatch_stack():
+    """True if the tensors have content and PyTorch neither traces nor transforms."""
+    if _internal._are_functorch_transforms_active() or _internal._len_torch_dispatch_stack():
         return False
     return all(
-        type(tensor) is torch.Tensor or type(tensor) is torch.nn.Parameter for tensor in tensors
+        (type(tensor) is torch.Tensor or type(tensor) is torch.nn.Parameter)
+        and not _internal._functorch.is_functorch_wrapped_tensor(tensor)
+        for tensor in tensors
     )
 
 
@@ -159,23 +209,23 @@ class PrimalOperator(TensorOperator):
     def __init__(self, name: str, flat: Primal) -> None:
         self._primal = flat
         super().__init__(name, flat)
-        # Registered now: PyTorch's compiler traces the backward pass and cannot register there.
+        # Registered now: PyTorch's compiler traces derivatives and cannot register there.
         self.pullback  # noqa: B018
+        self.pushforward  # noqa: B018
 
     def run(
         self, tensors: Tensors, *, whole: Sequence[int], real: Sequence[float], form: int
     ) -> list[torch.Tensor]:
         arguments = _arguments(tensors, whole, real, on_host)
-        left = asked.get()
-        if left is None:
+        runs = asked.get()
+        if runs is None:
             result = self._primal.called(form, arguments)
         else:
             primal_run = self._primal.at(form, arguments)
-            left.append(primal_run)
+            runs.append(primal_run)
             result = primal_run.result
         latest.set(result.noted)
-        home = home_of(tensors)
-        return [from_host(content, home) for content in contents(result.parts)]
+        return self.conformed(contents(result.parts), tensors, form)
 
     def _fake(
         self, tensors: Tensors, *, whole: Sequence[int], real: Sequence[float], form: int
@@ -186,28 +236,56 @@ class PrimalOperator(TensorOperator):
         home = home_of(tensors)
         return [empty(outline, home) for outline in outlines]
 
+    def conformed(
+        self, content: Sequence[np.ndarray[Any, Any]], tensors: Tensors, form: int
+    ) -> list[torch.Tensor]:
+        home = home_of(tensors)
+        return [from_host(x, home) for x in content]
 
-class PulledOperator(TensorOperator):
-    """The operator of a pullback."""
 
-    def __init__(self, name: str, flat: PulledBack) -> None:
-        self._pulled = flat
-        super().__init__(name, flat)
+class LinearOperator(TensorOperator):
+    """The operator of a linear map of derivatives."""
 
-    def number(self, form: DerivativeForm) -> int:
-        """The number of a form."""
-        return self._pulled.forms.number(form)
+    linear: LinearMap
+
+    def __init__(self, name: str, primal: TensorOperator, linear: LinearMap) -> None:
+        self.primal = primal
+        self.linear = linear
+        super().__init__(name, linear)
+
+    def mapped(
+        self,
+        saved: Tensors,
+        numbers: dict[str, Any],
+        form: DerivativeForm,
+        derivatives: Sequence[torch.Tensor | None],
+    ) -> Sequence[torch.Tensor]:
+        """The map of these derivatives at a call that saved its tensors and a ticket."""
+        *tensors, ticket = saved
+        present = [x for x in derivatives if x is not None]
+        numbers = {**numbers, "form": self.linear.forms.number(form)}
+        token = _kept_primal.set(getattr(ticket, "kept", None))
+        try:
+            return self([*tensors, *present], numbers)
+        finally:
+            _kept_primal.reset(token)
 
     def run(
         self, tensors: Tensors, *, whole: Sequence[int], real: Sequence[float], form: int
     ) -> list[torch.Tensor]:
-        own, bars = self._pulled.taken_apart(form, tensors)
+        own, derivatives = self.linear.taken_apart(form, tensors)
         primal = _kept_primal.get()
         if primal is None:
-            primal = self._pulled.primal_at(form, _arguments(own, whole, real, on_host))
-        parts = self._pulled.mapped(form, primal, [on_host(bar) for bar in bars])
-        pairs = zip(contents(parts), self._wanted(tensors, form), strict=True)
-        return [like(content, tensor) for content, tensor in pairs]
+            primal = self.linear.primal_at(form, _arguments(own, whole, real, on_host))
+        parts = self.linear.mapped(form, primal, [on_host(x) for x in derivatives])
+        return self.conformed(contents(parts), tensors, form)
+
+
+class PulledOperator(LinearOperator):
+    """The operator of a pullback."""
+
+    def __init__(self, name: str, primal: TensorOperator) -> None:
+        super().__init__(name, primal, primal.flat.pulled)
 
     def _fake(
         self, tensors: Tensors, *, whole: Sequence[int], real: Sequence[float], form: int
@@ -215,10 +293,37 @@ class PulledOperator(TensorOperator):
         return [torch.empty_like(tensor, memory_format=torch.contiguous_format)
                 for tensor in self._wanted(tensors, form)]  # fmt: skip
 
+    def conformed(
+        self, content: Sequence[np.ndarray[Any, Any]], tensors: Tensors, form: int
+    ) -> list[torch.Tensor]:
+        pairs = zip(content, self._wanted(tensors, form), strict=True)
+        return [like(x, tensor) for x, tensor in pairs]
+
     def _wanted(self, tensors: Tensors, form: int) -> list[torch.Tensor]:
-        own, _ = self._pulled.taken_apart(form, tensors)
-        mask = self._pulled.asked(form).tensors
+        own, _ = self.linear.taken_apart(form, tensors)
+        mask = self.linear.asked(form).tensors
         return [x for x, is_wanted in zip(own, mask, strict=True) if is_wanted]
+
+
+class PushedOperator(LinearOperator):
+    """The operator of a pushforward."""
+
+    def __init__(self, name: str, primal: TensorOperator) -> None:
+        super().__init__(name, primal, primal.flat.pushed)
+
+    def _fake(
+        self, tensors: Tensors, *, whole: Sequence[int], real: Sequence[float], form: int
+    ) -> list[torch.Tensor]:
+        own, _ = self.linear.taken_apart(form, tensors)
+        inner = self.linear.asked(form)
+        results = self.primal._fake(own, whole=whole, real=real, form=inner.form)
+        return [x for x, is_float in zip(results, inner.leaves, strict=True) if is_float]
+
+    def conformed(
+        self, content: Sequence[np.ndarray[Any, Any]], tensors: Tensors, form: int
+    ) -> list[torch.Tensor]:
+        own, _ = self.linear.taken_apart(form, tensors)
+        return self.primal.conformed(content, own, self.linear.asked(form).form)
 
 
 def _arguments(

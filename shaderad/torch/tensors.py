@@ -26,7 +26,7 @@ def on_host(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
     plain = tensor.detach()
     if plain.dtype is torch.bfloat16:  # which NumPy does not have
         plain = plain.float()
-    return plain.cpu().resolve_conj().resolve_neg().numpy()
+    return plain.numpy(force=True)
 
 
 def hollow(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
