@@ -7,12 +7,15 @@ derivatives of any order.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from shaderad.arrays import trees
+from shaderad.arrays.arrays import Array
 from shaderad.arrays.tape import When, is_taped
 from shaderad.diagnostics import error, text_of
-from shaderad.differentiate.forms import check_keywords
+from shaderad.differentiate.forms import check_keywords, is_data
 from shaderad.differentiate.leaves import Linearised
 from shaderad.execute.bindable_graphs import BindableGraph
 from shaderad.language.signatures import Launchable
@@ -37,11 +40,11 @@ def linearised(
         from shaderad.differentiate.linearised_graphs import graph_at
 
         check_keywords(keywords)
-        return graph_at(function.bound(args, keywords), args, when=when)
-    if is_taped():
+        at = graph_at(function.bound(args, keywords), args, when=when)
+    elif is_taped():
         return linearised_as_graph(function, args, keywords, when=when)
-    # Imported here: each of the two is needed by programs of its own.
-    if is_kernel:
+    elif is_kernel:
+        # Imported here: each of the two is needed by programs of its own.
         from shaderad.differentiate.kernel_at import kernel_at
 
         at = kernel_at(function, args, keywords, when=when)
@@ -50,11 +53,20 @@ def linearised(
 
         at = function_at(function, args, keywords, when=when)
 
+    # The caller may change host data before a pullback, which belongs to their content now.
+    is_on_device = when is not When.BEFORE_PULLBACK or all(type(x) is Array for x in args)
+    kept = args if is_on_device else [trees.mapped(_kept, x) for x in args]
+
     def again() -> Linearised:
-        return linearised_as_graph(function, args, keywords, when=When.IF_NEEDED)
+        return linearised_as_graph(function, kept, keywords, when=When.IF_NEEDED)
 
     at.again = again
     return at
+
+
+def _kept(leaf: Any) -> Any:
+    """A copy of a leaf that the caller can change."""
+    return copy.deepcopy(leaf) if is_data(leaf) else leaf
 
 
 def linearised_as_graph(

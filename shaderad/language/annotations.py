@@ -61,6 +61,11 @@ class HostVector(np.ndarray[Any, np.dtype[Any]]):
 
     element: ir.Vector | ir.Matrix | None = None
 
+    def __deepcopy__(self, memo: Any) -> HostVector:
+        duplicate = self.copy().view(HostVector)
+        duplicate.element = self.element
+        return duplicate
+
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
         return array[()] if return_scalar else array
 

@@ -501,3 +501,36 @@ def test_ints_in_float_fields_of_structs_have_gradients(
         np.testing.assert_allclose([x.item() for x in parts["direction"]], [4.0, 8.0])
     for function in (loss, sad.graph(loss)):
         np.testing.assert_allclose(sad.jvp(function, (net,), (tangent,))[1].numpy(), 19.0)
+
+
+@sad.kernel
+def cubes(i: sad.Index, x: sad.In[float], scale: float3, total: sad.Add[float]):
+    total[0] += scale.x * x[i] * x[i] * x[i]
+
+
+def cubed(x: Any, scale: Any) -> Any:
+    return cubes(x, scale, dim=x.shape[0], shapes={"total": 1})
+
+
+@pytest.mark.parametrize("function", [cubes, cubed, sad.graph(cubed)])
+def test_pullbacks_keep_the_arguments_in_graphs_and_transforms(
+    device: sad.Device, function: Callable[..., Any]
+) -> None:
+    """The caller changes NumPy arrays after `vjp`, and pulls back under something else."""
+    x, scale = np.float32([1, 2, 3]), float3(2, 0, 0)
+    call = {"dim": 3, "shapes": {"total": 1}} if function is cubes else {}
+    out, pullback = sad.vjp(function, x, scale, **call)
+    shape = out.shape
+    x[:] = 0.0
+    scale[:] = 0.0
+
+    def pulled(bar: Any) -> Any:
+        return pullback(sad.reshape(bar, shape))[0]
+
+    expected = np.float32([6, 24, 54])
+    bar = sad.array(2.0)
+    np.testing.assert_allclose(pulled(bar).numpy(), 2.0 * expected)
+    np.testing.assert_allclose(sad.graph(pulled)(bar).numpy(), 2.0 * expected)
+    np.testing.assert_allclose(sad.jvp(pulled, (bar,), (1.0,))[1].numpy(), expected)
+    by_bar = sad.grad(lambda b: sad.sum(pulled(b)))(bar)
+    np.testing.assert_allclose(by_bar.numpy(), expected.sum())
