@@ -63,12 +63,15 @@ class Container(ABC):
 
 
 def container_of(tree: Any) -> type[Container] | None:
-    """The kind of a container; `None` for a leaf. Lists of numbers are data: leaves."""
+    """The kind of a container; `None` for a leaf. Lists of numbers are data: leaves.
+
+    An empty list may be one of layers, so it stays a list.
+    """
     cls = class_of(tree)
     if cls in _KINDS:
         return _KINDS[cls]
     if isinstance(tree, list):
-        return None if is_data(cast("list[Any]", tree)) else Lists
+        return None if tree and is_data(cast("list[Any]", tree)) else Lists
     if isinstance(tree, tuple):
         return Tuples
     if isinstance(tree, dict):

@@ -534,3 +534,17 @@ def test_pullbacks_keep_the_arguments_in_graphs_and_transforms(
     np.testing.assert_allclose(sad.jvp(pulled, (bar,), (1.0,))[1].numpy(), expected)
     by_bar = sad.grad(lambda b: sad.sum(pulled(b)))(bar)
     np.testing.assert_allclose(by_bar.numpy(), expected.sum())
+
+
+def test_empty_lists_stay_lists(device: sad.Device) -> None:
+    """An array of no elements in its place would swallow what is added to the list."""
+
+    def loss(net: Any) -> Any:
+        assert net["layers"] == []
+        return sad.sum(sum((k * net["x"] for k in [*net["layers"], 2.0]), 0.0))
+
+    net = {"x": np.float32([1, 2]), "layers": [], "rest": [(), {}]}
+    for gradient in (sad.grad(loss), sad.grad(sad.graph(loss)), sad.graph(sad.grad(loss))):
+        by_net = gradient(net)
+        np.testing.assert_allclose(by_net["x"].numpy(), [2.0, 2.0])
+        assert (by_net["layers"], by_net["rest"]) == ([], [(), {}])
