@@ -93,7 +93,9 @@ def _with_pointers(
 
 def _lifted(value: Any, t: types.Type, name: str, device: Device) -> Array:
     """The array of a tape for a leaf."""
-    if isinstance(t, types.BufferType):
+    if isinstance(t, types.TextureType):
+        bound = value  # The texels; the call checks the texture itself.
+    elif isinstance(t, types.BufferType):
         bound = bind_array(value, t, name, device)
     else:
         bound = bind_uniform(value, t, name, device)

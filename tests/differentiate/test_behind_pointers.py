@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import shaderad as sad
-from shaderad import float2, float3, float3x3, half
+from shaderad import float2, float3, float3x3, float4, half
 from tests.arrays.test_trees import Mesh, numbers, triangles
 
 pytestmark = pytest.mark.gpu
@@ -245,3 +245,39 @@ def test_every_kind_of_field_lies_behind_pointers(device: sad.Device) -> None:
         "limbs[1].joints": 12,
         "limbs[1].mass": 1,
     }
+
+
+@sad.struct
+class Fog:
+    depth: sad.Pointer[float]
+    density: float
+
+
+@sad.kernel
+def fogged(
+    i: sad.Index, fog: Fog, picture: sad.Texture2D[float4], s: sad.Sampler, out: sad.Out[float]
+):
+    u = (float(i) + 0.5) / 4.0
+    out[i] = picture.sample_level(s, float2(u, 0.5), 0.0).x * fog.depth[i] * fog.density
+
+
+def fogged_by_function(*args: Any, **call: Any) -> Any:
+    return fogged(*args, **call)
+
+
+@pytest.mark.parametrize("function", [fogged, fogged_by_function])
+def test_textures_stand_beside_pointers(device: sad.Device, function: Any) -> None:
+    image = np.random.default_rng(5).random((1, 4, 4), np.float32)
+    depth = np.float32([1, 2, 3, 4])
+    fog = Fog(sad.pointer(sad.array(depth)), 0.5)
+    picture, s = sad.texture(image), sad.sampler("nearest")
+    out, pullback = sad.vjp(function, fog, picture, s, dim=4)
+    red, bar = image[0, :, 0], np.float32([1, 10, 100, 1000])
+    np.testing.assert_allclose(out.numpy(), red * depth * 0.5, rtol=RTOL)
+    by_fog, by_picture, by_sampler = pullback(bar)
+    np.testing.assert_allclose(by_fog.depth.numpy(), bar * red * 0.5, rtol=RTOL)
+    assert by_fog.density.item() == pytest.approx(float((bar * red * depth).sum()), rel=RTOL)
+    np.testing.assert_allclose(by_picture.numpy()[0, :, 0], bar * depth * 0.5, rtol=RTOL)
+    assert by_sampler is None
+    moved = sad.jvp(function, (fog, picture, s), (None, np.ones_like(image), None), dim=4)[1]
+    np.testing.assert_allclose(moved.numpy(), depth * 0.5, rtol=RTOL)
