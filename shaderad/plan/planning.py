@@ -398,7 +398,7 @@ class _Planner:
         if not names:
             return CallKernel(node, reads, stored=self._stored_with(node))
         call = self._primal_of(node)
-        by_name = dict(zip((n for n, _ in call.written), call.results, strict=True))
+        by_name = dict(zip((n for n, _ in call.written), call.results, strict=False))
         return CallKernel(node, (*reads, *(by_name[n] for n in names)), names)
 
 
