@@ -80,8 +80,8 @@ class Core(ABC):
         return in_form(dot, result.element, result.shape)
 
     def compile(self, mode: Mode, wanted: Sequence[bool]) -> None:
-        """Compiles a mode before it is dispatched, by the wanted inputs."""
-        raise NotImplementedError
+        """Compiles a mode before it is dispatched, by the wanted inputs; only for kernels."""
+        raise NotImplementedError  # Traces are compiled with what is around them.
 
 
 @dataclass(eq=False, slots=True)

@@ -306,10 +306,9 @@ class Runtime(TextureStore):
     @guarded
     def zero(self, buffer: DeviceBuffer, offset: int = 0, byte_count: int | None = None) -> None:
         """Records zero-filling; without `byte_count`, up to the end."""
-        size = buffer.byte_count - offset if byte_count is None else byte_count
-        check_range(buffer, offset, size)
-        if size:
-            self._zero(buffer, offset, padded(size))
+        commands = self.new_commands()
+        commands.zero(buffer, offset, byte_count)
+        self.record_commands(commands, (buffer.serial,))
 
     def _zero(self, buffer: DeviceBuffer, offset: int, byte_count: int) -> None:
         commands = self.new_commands()
