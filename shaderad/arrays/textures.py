@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast, get_args
 import numpy as np
 
 from shaderad.arrays.arrays import Array, array
-from shaderad.arrays.containers import Container, register
+from shaderad.arrays.containers import Container, container_of, register
 from shaderad.device.devices import Device, asked_device, current_device
 from shaderad.diagnostics import error, text_of
 from shaderad.diagnostics.tracebacks import api_boundary, api_class
@@ -280,6 +280,11 @@ class Texture:
 
 
 register(Texture, Textures)
+
+
+def kind_but_textures(part: Any) -> type[Container] | None:
+    """The kind of a container for `trees.flatten`, where textures are leaves."""
+    return None if isinstance(part, Texture) else container_of(part)
 
 
 def texture_of_levels(

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array, array, is_host_array
-from shaderad.arrays.containers import container_of, rebuilt, struct_class, struct_fields
+from shaderad.arrays.containers import rebuilt, struct_class, struct_fields
 from shaderad.arrays.pointers import is_pointer_structs
-from shaderad.arrays.textures import ByLevels, Texture
+from shaderad.arrays.textures import ByLevels, Texture, kind_but_textures
 from shaderad.diagnostics import error
 from shaderad.ir import types
 from shaderad.language.signatures import Launchable
@@ -149,16 +149,9 @@ def _is_differentiable(leaf: Any) -> bool:
     return not isinstance(leaf, int) and _has_floats(np.asarray(leaf))
 
 
-def _flattened(tree: Any) -> tuple[list[Any], trees.Structure]:
-    """Leaves and structure, with textures as leaves."""
-    return trees.flatten(
-        tree, lambda part: None if isinstance(part, Texture) else container_of(part)
-    )
-
-
 def _leaf_paths(tree: Any) -> Iterator[tuple[str, Any]]:
     """The text behind the name of an argument that leads to each leaf, and the leaf."""
-    leaves, structure = _flattened(tree)
+    leaves, structure = trees.flatten(tree, kind_but_textures)
     for leaf, path in zip(leaves, structure.spelled(), strict=True):
         yield path, leaf
 
@@ -185,7 +178,7 @@ def with_leaves(
     def replaced(leaf: Any) -> Any:
         return next(remaining) if _is_differentiable(leaf) else leaf if keeps_others else None
 
-    flat = [_flattened(arg) for arg in args]
+    flat = [trees.flatten(arg, kind_but_textures) for arg in args]
     return [structure.unflatten(map(replaced, own)) for own, structure in flat]
 
 

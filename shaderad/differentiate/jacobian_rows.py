@@ -17,8 +17,8 @@ import numpy as np
 
 from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array, is_host_array
-from shaderad.arrays.containers import Container, container_of
-from shaderad.arrays.textures import Texture
+from shaderad.arrays.containers import container_of
+from shaderad.arrays.textures import Texture, kind_but_textures
 from shaderad.arrays.traced_sizes import shown
 from shaderad.diagnostics import error
 from shaderad.differentiate.leaves import Linearised
@@ -100,7 +100,7 @@ def _by_columns(at: Linearised, args: Sequence[Any], position: int) -> Any:
     is_list = isinstance(argument, list) and container_of(argument) is not None
     if is_list and not isinstance(at.core, TraceCore):  # host structs as an array
         raise error("SR0468", position=position, found=trees.described(argument))
-    leaves, structure = trees.flatten(argument, _kind_of)
+    leaves, structure = trees.flatten(argument, kind_but_textures)
 
     def by_leaf(k: int, leaf: Any) -> Any:
         def alone(tangent: Any) -> Any:
@@ -113,10 +113,6 @@ def _by_columns(at: Linearised, args: Sequence[Any], position: int) -> Any:
         return column(leaf, alone) if _holds_floats(leaf) else None
 
     return structure.derivative([by_leaf(k, leaf) for k, leaf in enumerate(leaves)])
-
-
-def _kind_of(tree: Any) -> type[Container] | None:
-    return None if isinstance(tree, Texture) else container_of(tree)
 
 
 def _one_of(zeros: Sequence[Any], k: int, alone: Callable[[Any], Any], unit: Any) -> Any:

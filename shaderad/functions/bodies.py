@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from shaderad.arrays import trees
-from shaderad.arrays.containers import container_of
-from shaderad.arrays.textures import Texture
+from shaderad.arrays.textures import Texture, kind_but_textures
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error, text_of
 from shaderad.functions.elements import as_array
@@ -113,11 +112,7 @@ def arrays_in(tree: Any) -> list[TracedArray]:
 
 def refuse_textures(tree: Any, what: str) -> None:
     """Raises SR0402 if `tree` holds a texture: no array operation can read or make its texels."""
-
-    def kind_of(part: Any) -> Any:
-        return None if isinstance(part, Texture) else container_of(part)
-
-    if any(isinstance(leaf, Texture) for leaf in trees.flatten(tree, kind_of)[0]):
+    if any(isinstance(leaf, Texture) for leaf in trees.flatten(tree, kind_but_textures)[0]):
         raise error("SR0402", user_span(), what=what)
 
 
