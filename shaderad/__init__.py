@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # The names that `_LATER` imports.
     from shaderad import optim as optim
     from shaderad import random as random
     from shaderad import torch as torch
+    from shaderad.arguments.sampler import *
     from shaderad.arrays.arrays import *
     from shaderad.arrays.pointers import *
     from shaderad.arrays.textures import *
@@ -52,7 +53,8 @@ _AT_ONCE = (
 _LATER = {
     "shaderad.runtime.devices": ("DeviceInfo", "devices"),
     "shaderad.arrays.arrays": ("Array", "array", "from_dlpack"),
-    "shaderad.arrays.textures": ("Texture", "sampler"),
+    "shaderad.arrays.textures": ("Texture",),
+    "shaderad.arguments.sampler": ("sampler",),
     "shaderad.textures.making": ("texture",),
     "shaderad.device.devices": ("Device", "open_device"),
     "shaderad.arrays.pointers": ("pointer",),

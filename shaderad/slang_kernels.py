@@ -37,9 +37,8 @@ from shaderad.ir.types import (
     Kind,
     LocalArray,
     Pointer,
-    SamplerType,
+    ResourceType,
     Struct,
-    TextureType,
     Type,
     scalars,
 )
@@ -222,7 +221,7 @@ def _checked_type(name: object, t: Type, span: Span) -> Type:
         raise error("SR0215", span, name=name)
     element = t.element if isinstance(t, BufferType) else t
     why = ""
-    if isinstance(t, TextureType | SamplerType | ConstType | IndexType | LocalArray | Pointer):
+    if isinstance(t, ResourceType | ConstType | IndexType | LocalArray | Pointer):
         why = "functions take arrays, numbers, vectors, matrices, and structs of these"
     elif isinstance(t, BufferType):
         why = _why_no_array(t)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from shaderad.arrays.arguments import at_path
+from shaderad.arguments.struct import at_path
 from shaderad.arrays.arrays import Array
 from shaderad.arrays.pointers import HostPointer
 from shaderad.arrays.textures import Texture

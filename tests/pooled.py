@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from shaderad.arrays.arguments import at_path
+from shaderad.arguments.struct import at_path
 from shaderad.ir import nodes
 from shaderad.ir.pointers import holds_pointers, is_pooled
 from shaderad.ir.types import Pointer, Struct, Type

@@ -1,30 +1,31 @@
-"""Textures and samplers of any form: the arguments of a graph that is built before it is called.
-
-Invariant: each is two inputs of the graph: its content, and the number that kernels know it by.
-"""
+"""Textures as arguments: their texels, as an array that lies in the texture, and their size."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from shaderad.arrays.containers import Container, register
+from shaderad.arguments.kinds import (
+    ArgumentPart,
+    ArgumentParts,
+    Opened,
+    ResourceKind,
+    register_resource,
+)
+from shaderad.arrays.containers import register
 from shaderad.arrays.textures import Mips, Texture, Textures
+from shaderad.device.devices import check_same
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error
-from shaderad.ir.types import SETTINGS, SIZE
+from shaderad.ir.types import ResourceType, TextureType, Type
 
 if TYPE_CHECKING:
-    from shaderad.ir.types import TextureType
+    from shaderad.arrays.arrays import Array
+    from shaderad.device.devices import Device
     from shaderad.runtime.textures import Dimension, TextureLayout
 
 
-def texel_count_of(position: int) -> str:
-    """The name of the number of texels of a texture among the inputs of a graph that is built."""
-    return f"texels.{position}"
-
-
-class OpenTexture(Texture):
+class OpenTexture(Texture, Opened):
     """A texture of any layout: an argument of a graph that is built, with its size as an array."""
 
     __slots__ = ("open_size", "type")
@@ -63,7 +64,7 @@ class OpenTextures(Textures):
 
     @classmethod
     def keys(cls, detail: Any, count: int) -> Sequence[Any]:
-        return ("texels", SIZE)
+        return ("texels", TextureType.number_name)
 
     @classmethod
     def built(cls, detail: Any, parts: Sequence[Any]) -> Any:
@@ -82,39 +83,49 @@ class OpenTextures(Textures):
         return parts[0]
 
 
-class OpenSampler:
-    """A sampler with any settings, likewise."""
-
-    __slots__ = ("sampler", "word")
-
-    def __init__(self, sampler: Any, word: Any) -> None:
-        self.sampler = sampler
-        self.word = word
-
-
-class OpenSamplers(Container):
-    """Samplers with any settings in trees."""
-
-    @classmethod
-    def taken_apart(cls, tree: Any) -> tuple[Hashable, Sequence[Any]]:
-        return None, (tree.sampler, tree.word)
-
-    @classmethod
-    def keys(cls, detail: Any, count: int) -> Sequence[Any]:
-        return ("sampler", SETTINGS)
-
-    @classmethod
-    def built(cls, detail: Any, parts: Sequence[Any]) -> Any:
-        return OpenSampler(*parts)
-
-    @classmethod
-    def parts_of(cls, detail: Any, count: int, derivative: Any) -> Sequence[Any] | None:
-        return None
-
-    @classmethod
-    def described(cls, detail: Any, count: int) -> str:
-        return "sampler"
-
-
 register(OpenTexture, OpenTextures)
-register(OpenSampler, OpenSamplers)
+
+
+class TextureKind(ResourceKind):
+    """Textures. Derivatives by one are arrays of its levels."""
+
+    noun = "texture"
+
+    def parts(self, value: Any, t: Type) -> ArgumentParts | None:
+        if not isinstance(value, Texture):
+            return None
+        return ArgumentParts(Textures, value.outline, [ArgumentPart((), value.texels, t)])
+
+    def bound(self, value: Any, t: Type, name: str, device: Device) -> Array:
+        texels = self.checked(value, t, name).texels
+        check_same(texels.device, device, name)
+        return texels
+
+    def checked(self, value: Any, t: Type, name: str) -> Texture:
+        assert isinstance(t, TextureType)
+        description = f"a `{type(value).__name__}`"
+        if isinstance(value, Texture):
+            description = f"a {value.dimension} texture of `{value.texels.element}`"
+            if value.dimension == t.dimension.value.lower() and value.texels.element == t.element:
+                return value
+        raise error("SR0819", name=name, type=t, found=description, make="sad.texture(image)")
+
+    def content(self, value: Any) -> Any:
+        return value.texels
+
+    def number(self, value: Any) -> Any:
+        return value.size
+
+    def open_extents(self, position: int) -> tuple[str, ...]:
+        return (f"texels.{position}",)
+
+    def opened(self, t: ResourceType, content: Any, number: Any) -> Opened:
+        assert isinstance(t, TextureType)
+        return OpenTexture(t, content, number)
+
+    def placed(self, opened: Any, value: Any) -> Any:
+        return Texture(value.outline, opened.texels)
+
+
+TEXTURES = OpenTexture.kind = TextureKind()
+register_resource(TEXTURES, TextureType, Texture, OpenTexture)

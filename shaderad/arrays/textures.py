@@ -1,4 +1,4 @@
-"""Textures and samplers as users hold them: pictures that kernels sample with hardware filters.
+"""Textures as users hold them: pictures that kernels sample with hardware filters.
 
 Invariant: a texture is a value like an array, because kernels only read it.
 """
@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Any, Protocol, cast, get_args
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 
 from shaderad.arrays.arrays import Array, array
 from shaderad.arrays.containers import Container, container_of, register
 from shaderad.device.devices import Device, asked_device, current_device
-from shaderad.diagnostics import error, text_of
+from shaderad.diagnostics import error
 from shaderad.diagnostics.tracebacks import api_boundary, api_class
 from shaderad.ir.types import FLOAT, Vector
-from shaderad.runtime.textures import Dimension, Filter, SamplerSettings, Wrap
+from shaderad.runtime.textures import Dimension
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from shaderad.ir.types import Scalar
     from shaderad.runtime.textures import DeviceTexture, Extents, TextureLayout
 
-__all__ = ["Texture", "sampler"]
+__all__ = ["Texture"]
 
 
 class Mips(Protocol):
@@ -307,38 +307,3 @@ def texture_of(device: Device, resource: DeviceTexture, mips: Mips | None = None
     texel = texel_of(layout.format.channel_count)
     texels = Array(device, texel, (count,), cast("Any", resource))
     return Texture(TextureOutline(layout, mips), texels)
-
-
-@api_boundary
-def sampler(
-    filter: str = "linear",  # noqa: A002 - the public name
-    wrap: str | tuple[str, ...] = "repeat",
-    mip_filter: str = "linear",
-) -> SamplerSettings:
-    """How kernels sample textures: the argument for a parameter `sad.Sampler`.
-
-    Args:
-        filter: Between the texels of a level: ``"linear"``, or the ``"nearest"`` one.
-        wrap: Texels beyond the edge: ``"repeat"``, ``"clamp"`` to the edge, or ``"mirror"``; or one
-            of them for each axis, x first. Cubes have no edge.
-        mip_filter: Between levels: ``"linear"``, or the ``"nearest"`` one.
-
-    Raises:
-        ShapeError: SR0815 for another word; border is one of `render.texture` alone.
-    """
-    wraps = tuple(wrap) if isinstance(wrap, tuple | list) else (wrap,) * 3
-    wraps = (*wraps, *wraps[-1:] * (3 - len(wraps)))
-    for name, word, kind in (
-        ("filter", filter, Filter),
-        ("mip_filter", mip_filter, Filter),
-        *(("wrap", word, Wrap) for word in wraps),
-    ):
-        if word not in get_args(kind):
-            raise error("SR0815", name=name, known=_words(kind), found=text_of(word))
-    if len(wraps) != 3:
-        raise error("SR0815", name="wrap", known=_words(Wrap), found=text_of(wrap))
-    return SamplerSettings(*cast("tuple[Any, Any, Any]", (filter, wraps, mip_filter)))
-
-
-def _words(kind: Any) -> str:
-    return ", ".join(f'`"{word}"`' for word in get_args(kind))

@@ -12,7 +12,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from shaderad.arrays.arguments import at_path, bound_sampler, bound_texture
+from shaderad.arguments.kinds import resource_kind
+from shaderad.arguments.struct import at_path
 from shaderad.arrays.arrays import Array
 from shaderad.arrays.containers import struct_fields
 from shaderad.arrays.traced_sizes import normalised_shape
@@ -198,7 +199,8 @@ class _ThreadBinder:
         if isinstance(t, types.TextureType):
             return self._texture(value, t, name)
         if isinstance(t, types.SamplerType):
-            return np.uint32(bound_sampler(value, name).word)
+            kind = resource_kind(t)
+            return np.uint32(kind.number(kind.checked(value, t, name)))
         if isinstance(t, types.Pointer):
             return self._array(value.target, types.BufferType(Access.IN, t.element), name)
         if isinstance(t, types.BufferType):
@@ -211,7 +213,7 @@ class _ThreadBinder:
         return from_numpy(buffers.to_host(storage, t), t, self._classes)
 
     def _texture(self, value: Any, t: types.TextureType, name: str) -> TextureValue:
-        texture = bound_texture(value, t, name)
+        texture = resource_kind(t).checked(value, t, name)
         array = types.BufferType(Access.IN, t.element)
         texels = self._array(texels_of(texture), array, name)
         size = from_numpy(

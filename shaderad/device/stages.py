@@ -269,7 +269,7 @@ class KernelFacts:
         self.pooled = tuple(b for b in self.read if b.is_pointed or is_pooled(b.type))
         """Arrays behind pointers, and arrays of structs that hold pointers; outer ones first."""
         self.resources = frozenset(
-            b.name for b in self.read if isinstance(b.type, types.TextureType | types.SamplerType)
+            b.name for b in self.read if isinstance(b.type, types.ResourceType)
         )
         """Textures and samplers."""
         self.element_types: dict[str, types.Type] = {b.name: b.type.element for b in kernel.buffers}

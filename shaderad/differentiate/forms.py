@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from shaderad.arguments.array import as_element
 from shaderad.arrays import trees
-from shaderad.arrays.arguments import as_element
 from shaderad.arrays.arrays import Array, Shape, copied, is_host_array, uploaded, vector_of, zeros
 from shaderad.arrays.containers import container_of, rebuilt, struct_class, struct_fields
 from shaderad.arrays.tape import recorded_view, trace_of

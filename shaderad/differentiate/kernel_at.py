@@ -10,12 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from shaderad.arrays.arguments import bind_array, bind_uniform
+from shaderad.arguments.kinds import kind_of
 from shaderad.arrays.arrays import Array
-from shaderad.arrays.containers import Structs, items_of, struct_class, struct_fields
-from shaderad.arrays.pointers import HostPointer, Pointers, StructArrays
 from shaderad.arrays.tape import When, trace_of
-from shaderad.arrays.textures import Texture, Textures
 from shaderad.arrays.trees import LEAF, Structure
 from shaderad.diagnostics import error
 from shaderad.differentiate.function_at import taped_at
@@ -24,7 +21,7 @@ from shaderad.differentiate.step_core import StepCore
 from shaderad.execute.call import bound_call, call_result, device_of, on_device
 from shaderad.execute.run_graph import GraphStep, runs_now
 from shaderad.ir import types
-from shaderad.ir.pointers import comes_apart, holds_pointers, reaches_floats
+from shaderad.ir.pointers import reaches_floats
 from shaderad.language.signatures import Launchable
 
 if TYPE_CHECKING:
@@ -93,12 +90,8 @@ def _with_pointers(
 
 def _lifted(value: Any, t: types.Type, name: str, device: Device) -> Array:
     """The array of a tape for a leaf."""
-    if isinstance(t, types.TextureType):
-        bound = value  # The texels; the call checks the texture itself.
-    elif isinstance(t, types.BufferType):
-        bound = bind_array(value, t, name, device)
-    else:
-        bound = bind_uniform(value, t, name, device)
+    # The call checks a texture, of which `value` is the texels.
+    bound = value if isinstance(t, types.ResourceType) else kind_of(t).bound(value, t, name, device)
     if trace_of([bound]) is not None:
         raise error("SR0451")
     return bound.viewed(bound.element, bound.shape) if bound is value else bound
@@ -119,18 +112,11 @@ def _flattened(call: CallArguments, add: Add) -> list[Structure]:
 
 
 def _structure(value: Any, t: types.Type, path: Path, add: Add) -> Structure:
-    if isinstance(t, types.Struct) and comes_apart(t):
-        fields = struct_fields(value) or {}
-        parts = [_structure(fields[name], part, (*path, name), add) for name, part in t.fields]
-        return Structure(Structs, (struct_class(value), tuple(t.type_by_field)), tuple(parts))
-    if isinstance(t, types.Pointer) and isinstance(value, HostPointer):
-        target = types.BufferType(types.Access.IN, t.element, 1)
-        return Structure(Pointers, None, (_structure(value.target, target, path, add),))
-    if isinstance(t, types.BufferType) and holds_pointers(t.element):
-        parts = [_structure(x, t.element, path, add) for x in items_of(value) or ()]
-        return Structure(StructArrays, None, tuple(parts))
-    if isinstance(value, Texture):
-        add(value.texels, path, t)
-        return Structure(Textures, value.outline, (LEAF,))
-    add(value, path, t)
-    return LEAF
+    # A constant has no kind.
+    own = None if t is types.VOID else kind_of(t).parts(value, t)
+    if own is None:
+        add(value, path, t)
+        return LEAF
+    container, detail, parts = own
+    structures = [_structure(x, part, (*path, *step), add) for step, x, part in parts]
+    return Structure(container, detail, tuple(structures))

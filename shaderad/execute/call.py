@@ -11,18 +11,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from shaderad.arrays.arguments import (
-    at_path,
-    bind_array,
-    bind_uniform,
-    check_struct,
-    composed,
-)
+from shaderad.arguments.kinds import kind_of
+from shaderad.arguments.struct import at_path, check_struct
+from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array, Shape
-from shaderad.arrays.containers import struct_fields
 from shaderad.arrays.numbers import HostNumber
-from shaderad.arrays.pointers import HostPointer, StructArray
-from shaderad.arrays.textures import Texture
 from shaderad.arrays.traced_sizes import normalised_shape
 from shaderad.device.devices import Device, asked_device, current_device
 from shaderad.diagnostics import Error, error, text_of
@@ -154,15 +147,15 @@ def _operands(
             operands.append(pools.array(buffer.name))
             continue
         value = at_path(given, buffer.path)
-        operands.append(bind_array(value, buffer.type, ".".join(buffer.path), device))
+        name = ".".join(buffer.path)
+        operands.append(kind_of(buffer.type).bound(value, buffer.type, name, device))
     for uniform in facts.uniforms:
         t = uniform.type
         if pools is not None and isinstance(t, types.Pointer):
             operands.append(HostNumber(device, t, pools.words(t)))
             continue
-        name = ".".join(uniform.path)
-        value = composed(at_path(given, uniform.path), t, name)
-        operands.append(bind_uniform(value, t, name, device))
+        value = at_path(given, uniform.path)
+        operands.append(kind_of(t).bound(value, t, ".".join(uniform.path), device))
     return operands
 
 
@@ -244,26 +237,14 @@ def device_of(asked: Any, given: Iterable[Any]) -> Device:
     if wanted is not None:
         return wanted
     for value in given:
-        found = _device_in(value)
-        if found is not None:
-            return found
+        if isinstance(value, Array):
+            return value.device
+        if isinstance(value, bool | int | float):
+            continue
+        for leaf in trees.leaves(value):
+            if isinstance(leaf, Array):
+                return leaf.device
     return current_device()
-
-
-def _device_in(value: Any) -> Device | None:
-    """The device of an array, or of the first array in a struct."""
-    if isinstance(value, Array | Texture):
-        return value.device
-    if isinstance(value, bool | int | float):
-        return None
-    if isinstance(value, HostPointer):
-        return _device_in(value.target)
-    parts = value if isinstance(value, StructArray) else (struct_fields(value) or {}).values()
-    for field in parts:
-        found = _device_in(field)
-        if found is not None:
-            return found
-    return None
 
 
 def asked_shapes(

@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import numpy as np
 
-from shaderad.arrays.arguments import as_element, at_path, bind_array
+from shaderad.arguments.array import as_element
+from shaderad.arguments.kinds import kind_of
+from shaderad.arguments.struct import at_path
 from shaderad.arrays.arrays import Array, copied, uploaded, zeros
 from shaderad.arrays.containers import items_of
 from shaderad.arrays.numbers import HostNumber
@@ -108,7 +110,7 @@ class LaunchPools(Pools[Array]):
         super().__init__(facts, given)
 
     def bound(self, target: Any, b: Buffer) -> Array:
-        return bind_array(target, b.type, b.shown_name, self.device)
+        return kind_of(b.type).bound(target, b.type, b.shown_name, self.device)
 
     def length(self, array: Array) -> int:
         return len(array)

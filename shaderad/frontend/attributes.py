@@ -23,10 +23,10 @@ from shaderad.language.values import (
     CapturedStruct,
     EnumMember,
     Host,
+    ResourceRef,
     Sequence,
     StructRef,
     TextureMethod,
-    TextureRef,
     Twin,
     Value,
 )
@@ -54,7 +54,7 @@ def _attribute_of(
             return _of_host(body, owner, node)
         case EnumMember() if name == "value":
             return owner
-        case ArrayRef() | TextureRef():
+        case ArrayRef() | ResourceRef():
             return _of_array(owner, name, span)
         case StructRef():
             return _of_struct_ref(body, owner, name)
@@ -93,9 +93,10 @@ def _of_host(body: BodyReader, owner: Host, node: ast.Attribute) -> Value | None
     raise body.error(code, node, name=shown, remedy=remedy_for(node.attr, dir(thing)))
 
 
-def _of_array(owner: ArrayRef | TextureRef, name: str, span: Span) -> Value | None:
-    if isinstance(owner, TextureRef):
-        return TextureMethod(owner, name) if name in textures.METHODS else None
+def _of_array(owner: ArrayRef | ResourceRef, name: str, span: Span) -> Value | None:
+    if isinstance(owner, ResourceRef):
+        is_method = isinstance(owner.type, types.TextureType) and name in textures.METHODS
+        return TextureMethod(owner, name) if is_method else None
     if owner.part == "pair":
         return ArrayRef(owner.buffer, owner.type, name) if name in ("p", "d") else None
     if name != "shape":
@@ -174,7 +175,7 @@ def _known_attributes(body: BodyReader, owner: Value, name: str) -> str:
         return "write `sad.transpose(m)`"
     if isinstance(t, types.Pair) or getattr(owner, "part", "") == "pair":
         return "a pair has `.p` and `.d`"
-    if isinstance(owner, TextureRef):
+    if isinstance(owner, ResourceRef) and isinstance(owner.type, types.TextureType):
         return f"a texture has {', '.join(f'{m}()' for m in textures.METHODS)}"
     if isinstance(owner, ArrayRef):
         return "an array has `.shape` and `len()`"

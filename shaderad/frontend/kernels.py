@@ -13,17 +13,12 @@ from shaderad.ir.nodes import Buffer, Kernel, Uniform, Var
 from shaderad.ir.pointers import POINTED, comes_apart, pointers_in, with_targets
 from shaderad.ir.types import (
     INT,
-    SETTINGS,
-    SIZE,
-    UINT,
     Access,
     BufferType,
     Pointer,
-    SamplerType,
+    ResourceType,
     Struct,
-    TextureType,
     Type,
-    Vector,
 )
 from shaderad.language.annotations import ConstType, IndexType
 from shaderad.language.host import PythonFunction, Standalone, UserFunction
@@ -31,9 +26,8 @@ from shaderad.language.signatures import kernel_signature, signature_of
 from shaderad.language.values import (
     ArrayRef,
     Captures,
-    SamplerRef,
+    ResourceRef,
     StructRef,
-    TextureRef,
     Value,
 )
 
@@ -83,14 +77,13 @@ class _ParameterBinder:
 
     def bind(self, name: str, path: tuple[str, ...], t: Type, span: Span) -> Value:
         """The value of a parameter, or of the part of it at `path`."""
-        if isinstance(t, TextureType):
+        if isinstance(t, ResourceType):
             self._add_buffer(name, path, t, span)
-            size = self._uniform(f"{name}_{SIZE}", (*path, SIZE), Vector(INT, 4), span)
-            return TextureRef(ArrayRef(name, t), size)
-        if isinstance(t, SamplerType):
-            self._add_buffer(name, path, t, span)
-            settings = self._uniform(f"{name}_{SETTINGS}", (*path, SETTINGS), UINT, span)
-            return SamplerRef(name, settings)
+            number = self._scope.reserve(f"{name}_{t.number_name}")
+            own_path = (*path, t.number_name)
+            return ResourceRef(
+                ArrayRef(name, t), self._add_uniform(number, own_path, t.number, span)
+            )
         if isinstance(t, BufferType):
             t = replace(t, element=self._with_targets(t.element, path))
             self._add_buffer(name, path, t, span)
@@ -106,10 +99,6 @@ class _ParameterBinder:
             t = self._with_targets(t, path)
             self._add_targets(t, path, span)
         return self._add_uniform(name, path, t, span)
-
-    def _uniform(self, name: str, path: tuple[str, ...], t: Type, span: Span) -> Var:
-        """A number that the host finds in an argument."""
-        return self._add_uniform(self._scope.reserve(name), path, t, span)
 
     def _add_uniform(self, name: str, path: tuple[str, ...], t: Type, span: Span) -> Var:
         self.uniforms.append(Uniform(name=name, path=path, type=t, span=span))

@@ -21,11 +21,11 @@ from shaderad.ir.types import (
     FLOAT,
     INT,
     SAMPLER,
-    UINT,
     Access,
     BufferType,
     Dimension,
     Scalar,
+    TextureType,
     Type,
     Vector,
 )
@@ -34,10 +34,9 @@ from shaderad.language.supplied import Supplied
 from shaderad.language.values import (
     ArrayRef,
     PythonNumber,
-    SamplerRef,
+    ResourceRef,
     Sequence,
     TextureMethod,
-    TextureRef,
     Value,
     describe,
 )
@@ -119,8 +118,10 @@ def _arguments(body: BodyReader, method: TextureMethod, node: ast.Call) -> dict[
 class _Read:
     """One read of a texture."""
 
-    def __init__(self, body: BodyReader, texture: TextureRef, span: Span) -> None:
+    def __init__(self, body: BodyReader, texture: ResourceRef, span: Span) -> None:
         self._body = body
+        assert isinstance(texture.type, TextureType)
+        self._type = texture.type
         self._texture = texture
         self._span = span
 
@@ -129,45 +130,49 @@ class _Read:
 
         WGSL and Metal cannot sample levels of lines.
         """
-        t, span = self._texture.type, self._span
-        if not isinstance(sampler, SamplerRef):
+        t, span = self._type, self._span
+        if not isinstance(sampler, ResourceRef) or sampler.type != SAMPLER:
             raise error("SR0303", span, found=describe(sampler), wanted=SAMPLER,
                         help="pass a parameter that is annotated `sad.Sampler`")  # fmt: skip
         place = _place(FLOAT, t.dimension)
         types = (place, *(FLOAT if read is TextureRead.LEVEL else place for _ in where[1:]))
         make = FILTERS.functions.sampling
         function = self._specialised(
-            make(read, t.dimension, t.element), self._texels, Vector(INT, 4), UINT, *types
+            make(read, t.dimension, t.element),
+            self._texels,
+            TextureType.number,
+            SAMPLER.number,
+            *types,
         )
         coordinates = [coerce(v, wanted, span) for v, wanted in zip(where, types, strict=True)]
-        args = (self._texture.size, sampler.settings, *coordinates)
+        args = (self._texture.number, sampler.number, *coordinates)
         if t.dimension is Dimension.LINE:
             return Call(type=t.element, function=function, args=args, span=span)
-        name = self._texture.texels.buffer
+        name = self._texture.content.buffer
         return TextureCall(type=t.element, function=function, args=args, read=read,
-                           texture=name, sampler=sampler.buffer, span=span)  # fmt: skip
+                           texture=name, sampler=sampler.content.buffer, span=span)  # fmt: skip
 
     def texel(self, position: Value, level: Value) -> Call:
-        t = self._texture.type
+        t = self._type
         place = _place(INT, t.dimension)
         function = self._specialised(
             FILTERS.functions.loading(t.dimension, t.element),
             self._texels,
-            Vector(INT, 4),
+            TextureType.number,
             place,
             INT,
         )
         place_in_level = coerce(position, place, self._span)
-        args = (self._texture.size, place_in_level, coerce(level, INT, self._span))
+        args = (self._texture.number, place_in_level, coerce(level, INT, self._span))
         return Call(type=t.element, function=function, args=args, span=self._span)
 
     def shape(self, level: Value) -> Sequence:
         """The extents of a level, as those of an array: rows before columns."""
         function = self._specialised(FILTERS.functions.extent, INT, INT)
         on = self._body.keep(coerce(level, INT, self._span), "level")
-        size, axes = self._texture.size, self._texture.type.dimension.axes
+        size, axes = self._texture.number, self._type.dimension.axes
         letters = ["zyx"[k] for k in range(3 - axes, 3)]
-        if self._texture.type.dimension is Dimension.CUBE:
+        if self._type.dimension is Dimension.CUBE:
             letters = letters[1:]
         extents = (Swizzle(type=INT, value=size, components=letter) for letter in letters)
         calls = (Call(type=INT, function=function, args=(n, on), span=self._span) for n in extents)
@@ -175,7 +180,7 @@ class _Read:
 
     @property
     def _texels(self) -> ArrayRef:
-        name, t = self._texture.texels.buffer, self._texture.type
+        name, t = self._texture.content.buffer, self._type
         return ArrayRef(name, BufferType(Access.IN, t.element))
 
     def _specialised(self, function: UserFunction, *slots: user_functions.Slot) -> Function:

@@ -17,19 +17,14 @@ from shaderad.frontend.operators import as_number, typed_constant
 from shaderad.ir.nodes import Call, Const, Expr, Function, Parameter, Var
 from shaderad.ir.pointers import holds_pointers, pointers_in, reaches_floats, without_targets
 from shaderad.ir.types import (
-    INT,
-    SETTINGS,
-    SIZE,
-    UINT,
     VOID,
     Access,
     BufferType,
     Pair,
-    SamplerType,
+    ResourceType,
     Struct,
     TextureType,
     Type,
-    Vector,
     Void,
     is_differentiable,
     tangent,
@@ -41,9 +36,8 @@ from shaderad.language.values import (
     ArrayRef,
     EnumMember,
     PythonNumber,
-    SamplerRef,
+    ResourceRef,
     StructRef,
-    TextureRef,
     Value,
     describe,
     known_number,
@@ -71,10 +65,10 @@ class StructSlot:
 
 @dataclass(frozen=True)
 class ResourceSlot:
-    """A texture or sampler by its buffer; its size or settings stay a parameter."""
+    """A texture or sampler; its number stays a parameter."""
 
-    type: TextureType | SamplerType
-    buffer: str
+    content: ArrayRef
+    type: ResourceType
 
 
 Slot = Type | ConstSlot | ArrayRef | ResourceSlot | StructSlot
@@ -129,8 +123,10 @@ def slot_for(wanted: Type, value: Value, span: Span) -> Slot:
             raise error("SR0319", span, found=describe(value))
         constant = _fitted(number, wanted, span)
         return ConstSlot(constant, repr(constant.value))
-    if isinstance(wanted, TextureType | SamplerType):
-        return _resource_slot(wanted, value, span)
+    if isinstance(wanted, ResourceType):
+        if not isinstance(value, ResourceRef) or value.type != wanted:
+            raise _unfit(value, wanted, span)
+        return ResourceSlot(value.content, wanted)
     if isinstance(wanted, BufferType):
         if not isinstance(value, ArrayRef) or value.part == "d" or (
             without_targets(value.type) != wanted
@@ -148,16 +144,8 @@ def slot_for(wanted: Type, value: Value, span: Span) -> Slot:
     return wanted
 
 
-def _resource_slot(wanted: TextureType | SamplerType, value: Value, span: Span) -> ResourceSlot:
-    if isinstance(value, TextureRef) and value.type == wanted:
-        return ResourceSlot(wanted, value.texels.buffer)
-    if isinstance(value, SamplerRef) and isinstance(wanted, SamplerType):
-        return ResourceSlot(wanted, value.buffer)
-    raise _unfit(value, wanted, span)
-
-
 def _unfit(value: Value, wanted: Type, span: Span) -> Exception:
-    argument = f"`{value.type}`" if isinstance(value, ArrayRef | TextureRef) else describe(value)
+    argument = f"`{value.type}`" if isinstance(value, ArrayRef | ResourceRef) else describe(value)
     return error("SR0303", span, found=argument, wanted=wanted,
                  help=f"pass a parameter that is annotated `{wanted}`")  # fmt: skip
 
@@ -171,7 +159,8 @@ def _instantiate(slot: Slot, name: str, scope: Scope) -> tuple[Value, list[Param
     if isinstance(slot, ArrayRef):
         return slot, []
     if isinstance(slot, ResourceSlot):
-        return _resource(slot, name, scope)
+        number = Var(type=slot.type.number, name=scope.reserve(f"{name}_{slot.type.number_name}"))
+        return ResourceRef(slot.content, number), [Parameter(name=number.name, type=number.type)]
     parts: list[tuple[str, Value]] = []
     parameters: list[Parameter] = []
     for field_name, field_slot in slot.fields:
@@ -181,23 +170,12 @@ def _instantiate(slot: Slot, name: str, scope: Scope) -> tuple[Value, list[Param
     return StructRef(slot.type, tuple(parts), slot.part), parameters
 
 
-def _resource(slot: ResourceSlot, name: str, scope: Scope) -> tuple[Value, list[Parameter]]:
-    if isinstance(slot.type, TextureType):
-        size = Var(type=Vector(INT, 4), name=scope.reserve(f"{name}_{SIZE}"))
-        texture = TextureRef(ArrayRef(slot.buffer, slot.type), size)
-        return texture, [Parameter(name=size.name, type=size.type)]
-    settings = Var(type=UINT, name=scope.reserve(f"{name}_{SETTINGS}"))
-    return SamplerRef(slot.buffer, settings), [Parameter(name=settings.name, type=UINT)]
-
-
 def flatten(slot: Slot, value: Value, span: Span) -> list[Expr]:
     """The argument as values for the IR parameters of `_instantiate`."""
     if isinstance(slot, Type):
         return [coerce(value, slot, span)]
-    if isinstance(value, TextureRef):
-        return [value.size]
-    if isinstance(value, SamplerRef):
-        return [value.settings]
+    if isinstance(value, ResourceRef):
+        return [value.number]
     if isinstance(slot, StructSlot) and isinstance(value, StructRef):
         parts = dict(value.parts)
         return [e for name, inner in slot.fields for e in flatten(inner, parts[name], span)]

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from shaderad.arrays.arguments import at_path, bound_sampler, bound_texture
+from shaderad.arguments.kinds import kind_of_resource, resource_kind
+from shaderad.arguments.struct import at_path
 from shaderad.arrays.arrays import Array, array
 from shaderad.arrays.containers import struct_fields
-from shaderad.arrays.open_textures import OpenSampler
-from shaderad.arrays.textures import Texture
 from shaderad.arrays.traced_sizes import shape_of
 from shaderad.device.lines import user_span
 from shaderad.device.stages import KernelFacts
@@ -30,20 +29,17 @@ from shaderad.ir.prints import silent
 from shaderad.ir.sizes import Shape
 from shaderad.ir.types import (
     INT,
-    SETTINGS,
-    SIZE,
     UINT,
     BufferType,
     Pointer,
+    ResourceType,
     Struct,
-    TextureType,
     Type,
     Vector,
 )
 from shaderad.rules import composing as c
 from shaderad.rules.arrays import building as b
 from shaderad.rules.arrays.straight_kernels import as_nodes
-from shaderad.runtime.textures import SamplerSettings
 from shaderad.trace.primitives import known_shape, made
 from shaderad.trace.traced import TracedArray, tracing
 
@@ -112,7 +108,7 @@ def _operands(facts: KernelFacts, argument_by_name: Mapping[str, Any]) -> dict[s
             value_by_name[buffer.name] = pools.value(buffer.name)
             continue
         argument = at_path(argument_by_name, buffer.path)
-        if buffer.name in facts.resources:
+        if isinstance(buffer.type, ResourceType):
             value_by_name[buffer.name] = _resource(argument, buffer.type, buffer.shown_name)
             continue
         x = _element_array(argument, buffer.type.element, buffer.shown_name)
@@ -138,21 +134,18 @@ def _operands(facts: KernelFacts, argument_by_name: Mapping[str, Any]) -> dict[s
     return value_by_name
 
 
-def _resource(argument: Any, t: BufferType, name: str) -> Value:
-    """A texture or sampler."""
-    if isinstance(t, TextureType):
-        return tracing().value_of(bound_texture(argument, t, name).texels)
-    settings = bound_sampler(argument, name)
-    if isinstance(settings, OpenSampler):
-        return tracing().value_of(settings.sampler)
-    return tracing().shared_input(ArrayType(t.element, ()), settings)
+def _resource(argument: Any, t: ResourceType, name: str) -> Value:
+    """The content of a texture or sampler."""
+    kind = resource_kind(t)
+    content = kind.content(kind.checked(argument, t, name))
+    if isinstance(content, Array):
+        return tracing().value_of(content)
+    return tracing().shared_input(ArrayType(t.element, ()), content)
 
 
 def _is_of_resource(argument_by_name: Mapping[str, Any], path: tuple[str, ...]) -> bool:
     """True if a uniform is a number that belongs to a texture or sampler."""
-    if path[-1] not in (SIZE, SETTINGS) or len(path) == 1:
-        return False
-    return isinstance(at_path(argument_by_name, path[:-1]), Texture | SamplerSettings)
+    return len(path) > 1 and kind_of_resource(at_path(argument_by_name, path[:-1])) is not None
 
 
 def _constant(number: Any, t: Type) -> Value:

@@ -5,11 +5,13 @@ Invariant: types are immutable and compare by structure; structs by name and fie
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from math import gcd
+from typing import ClassVar
 
 
 class Type:
@@ -196,8 +198,6 @@ WRAPS = ("repeat", "clamp", "mirror")
 """Ways in which a texture continues beyond its edge."""
 LINEAR, MIXES_LEVELS = 1 << 6, 1 << 7
 """Bits of a sampler's settings: mix texels, mix levels; if clear, the nearest is taken."""
-SIZE, SETTINGS = "size", "settings"
-"""In the path of a uniform: the number that the host finds in a texture or sampler."""
 
 
 class Dimension(Enum):
@@ -216,33 +216,65 @@ class Dimension(Enum):
 
 
 @dataclass(frozen=True)
-class TextureType(BufferType):
+class ResourceType(BufferType, ABC):
+    """An object of the device that a kernel reads: its content, and a number beside it.
+
+    The number is a uniform. The host finds it in the argument, so the path of the uniform is that
+    of the argument with `number_name` behind it.
+    """
+
+    number: ClassVar[Type]
+    """The type of the number."""
+    number_name: ClassVar[str]
+    elements: ClassVar[tuple[Type, ...]] = ()
+    """The types of elements that an annotation may ask for."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The name in annotations and manifests, without an element type."""
+
+
+@dataclass(frozen=True)
+class TextureType(ResourceType):
     """A texture: ``sad.Texture2D[float4]``.
 
     As an array it has one axis: the texels of all levels, level after level, each row-major over
     (depth or face, rows, columns). So its gradient is an array, and a derivative reads the texels
-    that the device's filter reads. A uniform holds its size as an ``int4``: the texels along x, y
-    and z on level 0, then the number of levels. A missing axis counts as 1, and the faces of a cube
-    as 6.
+    that the device's filter reads. Its number is its size: the texels along x, y and z on level 0,
+    then the number of levels. A missing axis counts as 1, and the faces of a cube as 6.
     """
 
     dimension: Dimension = Dimension.PLANE
+    elements = (Scalar(Kind.FLOAT), *(Vector(Scalar(Kind.FLOAT), n) for n in (2, 4)))
+    number = Vector(Scalar(Kind.INT), 4)
+    number_name = "size"
+
+    @property
+    def name(self) -> str:
+        return f"Texture{self.dimension.value}"
 
     def __str__(self) -> str:
-        return f"Texture{self.dimension.value}[{self.element}]"
+        return f"{self.name}[{self.element}]"
 
 
 @dataclass(frozen=True)
-class SamplerType(BufferType):
+class SamplerType(ResourceType):
     """``sad.Sampler``: how a texture is filtered, and what lies beyond its edges.
 
-    As an array it has no axes. A uniform holds its settings as a ``uint``, from which derivatives
-    compute the filter: two bits per axis with the index in `WRAPS`, x first, then `LINEAR` and
-    `MIXES_LEVELS`.
+    As an array it has no axes. Its number is its settings, from which derivatives compute the
+    filter: two bits per axis with the index in `WRAPS`, x first, then `LINEAR` and `MIXES_LEVELS`.
     """
 
-    def __str__(self) -> str:
+    number = Scalar(Kind.UINT)
+    number_name = "settings"
+
+    @property
+    def name(self) -> str:
         return "Sampler"
+
+    def __str__(self) -> str:
+        return self.name
 
 
 @dataclass(frozen=True)
@@ -257,6 +289,9 @@ FLOAT, HALF, DOUBLE = Scalar(Kind.FLOAT), Scalar(Kind.HALF), Scalar(Kind.DOUBLE)
 INT, UINT, BOOL = Scalar(Kind.INT), Scalar(Kind.UINT), Scalar(Kind.BOOL)
 VOID = Void()
 SAMPLER = SamplerType(Access.IN, UINT, rank=0)
+_TEXTURES = (TextureType(Access.IN, FLOAT, dimension=d) for d in Dimension)
+RESOURCES: Mapping[str, ResourceType] = {t.name: t for t in (*_TEXTURES, SAMPLER)}
+"""The types of textures and samplers by name. Textures exist with other elements, too."""
 
 
 def is_float(t: Type) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import builtins
 import types
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import product
 from typing import Any, cast
@@ -21,7 +21,7 @@ from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.ir import types as ir
 from shaderad.ir.pointers import holds_pointers, reaches_floats
 from shaderad.ir.saturation import to_integer
-from shaderad.ir.types import Access, Kind, Scalar
+from shaderad.ir.types import Kind, Scalar
 from shaderad.language import help_texts
 from shaderad.language.intrinsics import is_device_array
 
@@ -186,16 +186,18 @@ class IndexMark:
 
 
 @dataclass(frozen=True)
-class SamplerMark:
-    # ``sad.Sampler``: the annotation of what `sad.sampler` makes.
+class ResourceMark:
+    # ``sad.Sampler``: the annotation of a resource without elements.
+
+    name: str
 
     @property
     def __doc__(self) -> str:  # type: ignore[override]
         """The text of ``help(sad.Sampler)``."""
-        return help_texts.ANNOTATIONS["Sampler"]
+        return help_texts.ANNOTATIONS[self.name]
 
     def __repr__(self) -> str:
-        return "shaderad.Sampler"
+        return f"shaderad.{self.name}"
 
 
 @dataclass(frozen=True)
@@ -219,15 +221,15 @@ class IndexType(ir.Type):
 
 
 Index = IndexMark()
-Sampler = SamplerMark()
+Sampler = ResourceMark("Sampler")
 In, Out, Add, Min, Max = (AnnotationForm(access.value) for access in ir.ANNOTATED)
 Const, LocalArray, DifferentialPair, Pointer = map(
     AnnotationForm, ("Const", "LocalArray", "DifferentialPair", "Pointer")
 )
 
 
-Texture1D, Texture2D, Texture3D, TextureCube = (
-    AnnotationForm(f"Texture{dimension.value}") for dimension in ir.Dimension
+Texture1D, Texture2D, Texture3D, TextureCube = map(
+    AnnotationForm, ("Texture1D", "Texture2D", "Texture3D", "TextureCube")
 )
 
 
@@ -250,7 +252,6 @@ BUILTIN_TYPES: Mapping[type, Scalar] = types.MappingProxyType(
 )
 """The IR types of Python's own types."""
 _ACCESS = {access.value: access for access in ir.ANNOTATED}
-_DIMENSIONS = {f"Texture{dimension.value}": dimension for dimension in ir.Dimension}
 STRUCT_ATTRIBUTE = "__shaderad_struct__"
 
 
@@ -303,12 +304,11 @@ def resolve(
     return _Resolver(namespace, span, {} if structs is None else structs).resolve(annotation)
 
 
-def resource_type(annotation: object) -> ir.TextureType | ir.SamplerType | None:
+def resource_type(annotation: object) -> ir.ResourceType | None:
     """The type of a texture or sampler; `None` for any other annotation."""
-    is_texture = isinstance(annotation, Subscripted) and annotation.form.name in _DIMENSIONS
-    if not is_texture and not isinstance(annotation, SamplerMark):
-        return None
-    return cast("Any", resolve(annotation, {}, None))
+    form = annotation.form if isinstance(annotation, Subscripted) else annotation
+    is_resource = isinstance(form, AnnotationForm | ResourceMark) and form.name in ir.RESOURCES
+    return cast("Any", resolve(annotation, {}, None)) if is_resource else None
 
 
 class _Resolver:
@@ -333,8 +333,8 @@ class _Resolver:
             return ir.VOID
         if isinstance(annotation, IndexMark):
             return IndexType()
-        if isinstance(annotation, SamplerMark):
-            return ir.SAMPLER
+        if isinstance(annotation, ResourceMark):
+            return ir.RESOURCES[annotation.name]
         if isinstance(annotation, types.GenericAlias) and annotation.__origin__ is tuple:
             return ir.Tuple(tuple(map(self.resolve, annotation.__args__)))
         if isinstance(annotation, Subscripted):
@@ -394,7 +394,7 @@ class _Resolver:
             raise self._error(annotation, "a size is a positive whole number")
         size = int(cast("int", size))
         if form == DifferentialPair:
-            if isinstance(inner, ir.TextureType):
+            if isinstance(inner, ir.ResourceType):
                 raise self._error(annotation, _NO_PAIR)
             if not reaches_floats(inner) or isinstance(inner, ir.Pair):
                 raise self._error(annotation, f"`{inner}` holds no float")
@@ -406,13 +406,11 @@ class _Resolver:
             return ir.LocalArray(inner, size)
         if form == Pointer:
             return ir.Pointer(inner)
-        if form.name in _DIMENSIONS:
-            return ir.TextureType(Access.IN, inner, dimension=_DIMENSIONS[form.name])
+        if form.name in ir.RESOURCES:
+            return replace(ir.RESOURCES[form.name], element=inner)
         return ir.BufferType(_ACCESS[form.name], inner, size)
 
 
-TEXELS = (ir.FLOAT, ir.Vector(ir.FLOAT, 2), ir.Vector(ir.FLOAT, 4))
-"""The types of texels in kernels: formats have these channels, and bytes are read as floats."""
 _NO_PAIR = "textures have no pair: read them outside, and pass what was read"
 _WRONG_COUNT = "wrong number of entries in `[]`"
 _POINTERS = "pointers lie in structs, and those behind `sad.Pointer`, in `sad.In` or in a parameter"
@@ -431,8 +429,9 @@ def _why_no_element(form: AnnotationForm, t: ir.Type, size: int) -> str:
             return "arrays of structs that hold pointers have one axis"
     if isinstance(t, ir.LocalArray) and form != LocalArray:
         return "give the array one more axis, or put the local array in a struct"
-    if form.name in _DIMENSIONS and t not in TEXELS:
-        return f"texels are {', '.join(f'`{texel}`' for texel in TEXELS)}"
+    resource = ir.RESOURCES.get(form.name)
+    if resource is not None and t not in resource.elements:
+        return f"texels are {', '.join(f'`{texel}`' for texel in resource.elements)}"
     if form in (Min, Max) and (ir.scalar_of(t) is None or ir.is_bool(t)):
         return "Min and Max take numbers and vectors"
     return ""

@@ -24,7 +24,7 @@ import numpy as np
 
 from shaderad.diagnostics import Span, error
 from shaderad.ir.nodes import NO_SPAN, Const, Expr, Load
-from shaderad.ir.types import BufferType, Matrix, Struct, TextureType, Type, Vector
+from shaderad.ir.types import BufferType, Matrix, ResourceType, SamplerType, Struct, Type, Vector
 from shaderad.language.annotations import HostVector
 from shaderad.rules.composing import of_components
 
@@ -90,31 +90,23 @@ class ArrayRef:
 
 
 @dataclass(frozen=True)
-class TextureRef:
-    """A texture parameter: its texels as an array, and its size, as `TextureType` says."""
+class ResourceRef:
+    """A texture or sampler: its content as an array, and its number."""
 
-    texels: ArrayRef
-    size: Expr
+    content: ArrayRef
+    number: Expr
 
     @property
-    def type(self) -> TextureType:
-        assert isinstance(self.texels.type, TextureType)
-        return self.texels.type
-
-
-@dataclass(frozen=True)
-class SamplerRef:
-    """A sampler parameter, and its settings, as `SamplerType` says."""
-
-    buffer: str
-    settings: Expr
+    def type(self) -> ResourceType:
+        assert isinstance(self.content.type, ResourceType)
+        return self.content.type
 
 
 @dataclass(frozen=True)
 class TextureMethod:
     """``texture.sample`` before its call."""
 
-    owner: TextureRef
+    owner: ResourceRef
     name: str
 
 
@@ -174,8 +166,7 @@ Value = (
     | Sequence
     | Host
     | ArrayRef
-    | TextureRef
-    | SamplerRef
+    | ResourceRef
     | TextureMethod
     | StructRef
     | BoundMethod
@@ -194,10 +185,9 @@ def describe(value: Value) -> str:
         return "a tuple"
     if isinstance(value, ArrayRef):
         return f"the array `{value.buffer}`"
-    if isinstance(value, TextureRef):
-        return f"the texture `{value.texels.buffer}`"
-    if isinstance(value, SamplerRef):
-        return f"the sampler `{value.buffer}`"
+    if isinstance(value, ResourceRef):
+        noun = "sampler" if isinstance(value.type, SamplerType) else "texture"
+        return f"the {noun} `{value.content.buffer}`"
     if isinstance(value, StructRef):
         return f"the struct `{value.type}`, which holds arrays"
     if isinstance(value, Host):

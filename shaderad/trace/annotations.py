@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from types import FunctionType, MethodType
 from typing import Any, ForwardRef, cast
 
+from shaderad.arguments.array import as_element
+from shaderad.arguments.number import composed
 from shaderad.arrays import trees
-from shaderad.arrays.arguments import as_element, composed
 from shaderad.arrays.arrays import Array, array_called
 from shaderad.arrays.dtypes import ArrayAnnotation, element_type
 from shaderad.arrays.numbers import HostNumber
@@ -20,7 +21,7 @@ from shaderad.device.words import words_of
 from shaderad.diagnostics import Span, error
 from shaderad.ir import sizes
 from shaderad.ir.arrays import ArrayType
-from shaderad.ir.types import FLOAT, SamplerType, Scalar, TextureType, Type
+from shaderad.ir.types import FLOAT, ResourceType, Scalar, Type
 from shaderad.language.annotations import TypeObject
 from shaderad.runtime import buffers
 from shaderad.trace.arguments import Arguments
@@ -34,7 +35,7 @@ class Wanted:
     element: Type
     extents: tuple[str | int, ...] | None
     """A name or number for each axis; `None` if any shape is accepted."""
-    resource: TextureType | SamplerType | None = None
+    resource: ResourceType | None = None
     """The type of a texture or sampler, in the signature of a build."""
 
 

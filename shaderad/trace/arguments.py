@@ -6,7 +6,9 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, cast
 
-from shaderad.arrays.arguments import bind_array, sampler_array, seen_as
+from shaderad.arguments.array import seen_as
+from shaderad.arguments.kinds import kind_of
+from shaderad.arguments.sampler import sampler_array
 from shaderad.arrays.arrays import Array, array, is_host_array, uploaded, vector_of
 from shaderad.arrays.containers import (
     Structs,
@@ -195,7 +197,7 @@ def _typed(argument: Any, t: types.Type, name: str, device: Device) -> Any:
     if isinstance(argument, Array | Texture | SamplerSettings):
         return argument
     if isinstance(t, types.BufferType) and not is_pooled(t):
-        return bind_array(argument, t, name, device)
+        return kind_of(t).bound(argument, t, name, device)
     if not types.is_differentiable(t) and not isinstance(t, types.LocalArray):
         return argument
     fields = struct_fields(argument)

@@ -12,14 +12,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast, get_args, get_origin, is_typeddict
 
+from shaderad.arguments.kinds import Opened, resource_kind
 from shaderad.arrays import trees
-from shaderad.arrays.arguments import bind_array
 from shaderad.arrays.arrays import Array
 from shaderad.arrays.containers import Container, Tuples, container_of, rebuilt
 from shaderad.arrays.dtypes import ArrayAnnotation, element_type
 from shaderad.arrays.numbers import host_number
-from shaderad.arrays.open_textures import OpenSampler, OpenTexture, texel_count_of
-from shaderad.arrays.textures import Texture
 from shaderad.device.devices import Device
 from shaderad.diagnostics import Span, error
 from shaderad.ir import sizes
@@ -28,14 +26,10 @@ from shaderad.ir.types import (
     BOOL,
     FLOAT,
     INT,
-    SETTINGS,
-    SIZE,
-    UINT,
     Matrix,
-    SamplerType,
+    ResourceType,
     Scalar,
     Struct,
-    TextureType,
     Type,
     Vector,
 )
@@ -125,29 +119,26 @@ class GraphSignature:
 
     def _placed(
         self,
-        place: Placeholder | OpenTexture | OpenSampler,
+        place: Placeholder | Opened,
         x: Any,
         arrays: list[Array],
         device: Device,
     ) -> Any:
         """Adds the arrays of the part `x` of an argument; its place in the skeleton of the call."""
-        if isinstance(place, OpenTexture | OpenSampler):
+        if isinstance(place, Opened):
             arrays.extend(self._resource(place, x, device))
-            return Texture(x.outline, place.texels) if isinstance(place, OpenTexture) else x
+            return place.kind.placed(place, x)
         name, wanted = self.names[place.position], self.wanted[place.position]
         arrays.append(converted(name, x, wanted, device))
         return place
 
-    def _resource(
-        self, leaf: OpenTexture | OpenSampler, x: Any, device: Device
-    ) -> tuple[Array, Array]:
+    def _resource(self, leaf: Opened, x: Any, device: Device) -> tuple[Array, Array]:
         """The array of a texture or sampler, and its number."""
-        content, number = cast("Iterable[Placeholder]", (trees.children(leaf) or {}).values())
+        content, _ = cast("Iterable[Placeholder]", (trees.children(leaf) or {}).values())
         t, name = self.wanted[content.position].resource, self.names[content.position]
         assert t is not None
-        array = bind_array(x, t, name, device)
-        word = x.size if isinstance(x, Texture) else x.word
-        return array, host_number(word, self.wanted[number.position].element, name, device)
+        array = leaf.kind.bound(x, t, name, device)
+        return array, host_number(leaf.kind.number(x), t.number, name, device)
 
     def form(self, arguments: Arguments) -> Form:
         """The named sizes of a call.
@@ -168,8 +159,7 @@ class GraphSignature:
 
 
 def _kind_of(tree: Any) -> type[Container] | None:
-    is_resource = isinstance(tree, OpenTexture | OpenSampler)
-    return None if is_resource else container_of(tree)
+    return None if isinstance(tree, Opened) else container_of(tree)
 
 
 def signature_of(
@@ -238,7 +228,7 @@ class _Reader:
             inner = info_of(info.nested[t]) if isinstance(t, Struct) else None
             if inner is not None:
                 parts[key] = self._of_struct(inner, place)
-            elif isinstance(t, TextureType | SamplerType):
+            elif isinstance(t, ResourceType):
                 parts[key] = self._resource(t, place)
             elif isinstance(t, Scalar | Vector | Matrix):
                 parts[key] = self._array(Wanted(t, ()), place)
@@ -260,15 +250,13 @@ class _Reader:
             return None
         return parts if is_typeddict(class_) else class_(**parts)
 
-    def _resource(self, t: TextureType | SamplerType, name: str) -> OpenTexture | OpenSampler:
+    def _resource(self, t: ResourceType, name: str) -> Opened:
         """A texture or sampler, then the number that kernels read beside it."""
-        if isinstance(t, SamplerType):
-            sampler = self._placeholder(Wanted(t.element, (), t), name)
-            return OpenSampler(sampler, self._placeholder(Wanted(UINT, ()), f"{name}.{SETTINGS}"))
-        count = texel_count_of(len(self.wanted))
-        texels = self._placeholder(Wanted(t.element, (count,), t), name)
-        size = Wanted(Vector(INT, 4), ())
-        return OpenTexture(t, texels, self._placeholder(size, f"{name}.{SIZE}"))
+        kind = resource_kind(t)
+        content = Wanted(t.element, kind.open_extents(len(self.wanted)), t)
+        place = self._placeholder(content, name)
+        number = self._placeholder(Wanted(t.number, ()), f"{name}.{t.number_name}")
+        return kind.opened(t, place, number)
 
     def _array(self, wanted: Wanted, name: str) -> Placeholder | None:
         if wanted.extents is None:

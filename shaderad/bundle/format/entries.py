@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Literal
 
 import msgspec
@@ -17,34 +18,26 @@ from shaderad.bundle.format.description import (
 from shaderad.bundle.format.plans import PlansEntry
 from shaderad.ir.types import (
     ANNOTATED,
+    RESOURCES,
     Access,
     BufferType,
-    Dimension,
-    SamplerType,
-    TextureType,
+    ResourceType,
     Type,
 )
-from shaderad.ir.types import SAMPLER as SAMPLER_TYPE
 
-ARRAY, SAMPLER = "array", "Sampler"
-RESOURCES = (ARRAY, *(f"Texture{dimension.value}" for dimension in Dimension), SAMPLER)
-"""The resources that kernels read: buffers, textures by annotation, samplers."""
+ARRAY = "array"
 
 
 def resource_name(t: BufferType) -> str:
     """The resource of a parameter."""
-    if isinstance(t, TextureType):
-        return f"Texture{t.dimension.value}"
-    return SAMPLER if isinstance(t, SamplerType) else ARRAY
+    return t.name if isinstance(t, ResourceType) else ARRAY
 
 
 def resource_type(resource: str, access: Access, element: Type, rank: int) -> BufferType:
     """The type of a parameter with this resource."""
     if resource == ARRAY:
         return BufferType(access, element, rank)
-    if resource == SAMPLER:
-        return SAMPLER_TYPE
-    return TextureType(access, element, rank, Dimension(resource.removeprefix("Texture")))
+    return replace(RESOURCES[resource], element=element)
 
 
 class ArrayEntry(msgspec.Struct, omit_defaults=True):
@@ -61,7 +54,7 @@ class ArrayEntry(msgspec.Struct, omit_defaults=True):
     """In a kernel: the parameter and the fields that lead to it; ``[]`` follows a pointer."""
     access: Annotated[Access, one_of(access.value for access in ANNOTATED)] = Access.IN
     """In a kernel: the access of its threads."""
-    resource: Annotated[Name, one_of(RESOURCES)] = ARRAY
+    resource: Annotated[Name, one_of((ARRAY, *RESOURCES))] = ARRAY
     """The kind of resource. A texture has the texels of all levels, level after level. In plans,
     the buffer of a texture or sampler has no bytes and stands for the object itself."""
 

@@ -8,27 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from shaderad.arrays.open_textures import texel_count_of
+from shaderad.arguments.kinds import resource_kind
 from shaderad.bundle.format.entries import (
     ARRAY,
-    RESOURCES,
-    SAMPLER,
     GraphEntry,
     KernelEntry,
 )
 from shaderad.bundle.format.type_names import TypeReader
 from shaderad.execute.schedule import DIM, extent_names
 from shaderad.ir.pointers import pointers_in
-from shaderad.ir.types import Access
+from shaderad.ir.types import RESOURCES, Access
 from shaderad.lower.bindings import BOUNDS
 
 
 def check_graph(entry: GraphEntry) -> None:
     """Checks names, and that the shapes of the inputs determine every size."""
     _check_entry(entry)
-    texels = {texel_count_of(k) for k, each in enumerate(entry.inputs) if each.resource != ARRAY}
+    of_resources = {
+        name
+        for k, each in enumerate(entry.inputs)
+        if each.resource != ARRAY
+        for name in resource_kind(RESOURCES[each.resource]).open_extents(k)
+    }
     for name in entry.sizes:
-        if not (name.isidentifier() and name.isascii()) and name not in texels:
+        if not (name.isidentifier() and name.isascii()) and name not in of_resources:
             raise ValueError(f"a size `{name}`")
     extents = [extent for each in entry.inputs for extent in each.shape]
     named = {extent for extent in extents if isinstance(extent, str)}
@@ -89,9 +92,11 @@ def _check_entry(entry: KernelEntry | GraphEntry) -> None:
     if entry.bounds not in BOUNDS:
         raise ValueError(f"bounds `{entry.bounds}`")
     for array in entry.inputs:
+        if array.resource == ARRAY:
+            continue
         if array.resource not in RESOURCES:
             raise ValueError(f"a {array.resource} `{array.name}`")
-        if array.resource != ARRAY and len(array.shape) != (array.resource != SAMPLER):
+        if len(array.shape) != RESOURCES[array.resource].rank:
             raise ValueError(f"a shape {array.shape} of `{array.name}`")
     if any(array.resource != ARRAY for array in entry.outputs):
         raise ValueError("an output that is a texture or sampler")

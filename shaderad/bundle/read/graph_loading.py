@@ -6,8 +6,8 @@ from collections import namedtuple
 from collections.abc import Container, Sequence
 from typing import Any
 
+from shaderad.arguments.kinds import Opened, resource_kind
 from shaderad.arrays import trees
-from shaderad.arrays.open_textures import OpenSampler, OpenTexture
 from shaderad.arrays.traced_sizes import shown
 from shaderad.bundle.format.entries import ArrayEntry, GraphEntry, TreeEntry, resource_type
 from shaderad.bundle.format.entry_rules import check_graph
@@ -18,7 +18,7 @@ from shaderad.differentiate.loaded_graphs import LoadedGraph
 from shaderad.execute.prebuilt import PrebuiltGraph
 from shaderad.ir.arrays import ArrayType, Value
 from shaderad.ir.sizes import Shape
-from shaderad.ir.types import SamplerType, TextureType, Type
+from shaderad.ir.types import ResourceType, Type
 from shaderad.trace.annotations import Wanted
 from shaderad.trace.calls import Placeholder, TracedFunction
 from shaderad.trace.signatures import GraphSignature
@@ -34,7 +34,7 @@ def loaded_graph(files: Files, types: TypeReader, entry: GraphEntry) -> LoadedGr
     return _GraphReader(files, types, entry).graph()
 
 
-Resources = Sequence[TextureType | SamplerType | None]
+Resources = Sequence[ResourceType | None]
 """For each input, its type if it is a texture or sampler."""
 
 
@@ -94,10 +94,10 @@ class _GraphReader:
             },
         )
 
-    def _resource(self, array: ArrayEntry) -> TextureType | SamplerType | None:
+    def _resource(self, array: ArrayEntry) -> ResourceType | None:
         element = self._types.type(array.type)
         t = resource_type(array.resource, array.access, element, len(array.shape))
-        return t if isinstance(t, TextureType | SamplerType) else None
+        return t if isinstance(t, ResourceType) else None
 
     def _array(self, array: ArrayEntry) -> tuple[Type, Shape]:
         return self._types.type(array.type), shape_in(array.shape, self._entry.sizes)
@@ -133,16 +133,14 @@ def _tree(
     return tuple(parts) if entry.kind == "tuple" else parts
 
 
-def _resource(entry: TreeEntry, resources: Resources) -> OpenTexture | OpenSampler:
+def _resource(entry: TreeEntry, resources: Resources) -> Opened:
     """A texture or sampler of the inputs, and the number beside it."""
     content, number = (Placeholder(part.index) for part in entry.parts)
     t = resources[content.position] if 0 <= content.position < len(resources) else None
     if number.position != content.position + 1:
         raise ValueError(f"a {entry.kind} without its number")
-    if isinstance(t, TextureType) and entry.kind == "texture":
-        return OpenTexture(t, content, number)
-    if isinstance(t, SamplerType) and entry.kind == "sampler":
-        return OpenSampler(content, number)
+    if t is not None and entry.kind == resource_kind(t).noun:
+        return resource_kind(t).opened(t, content, number)
     raise ValueError(f"a {entry.kind}, which is none")
 
 

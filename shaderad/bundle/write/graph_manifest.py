@@ -9,8 +9,8 @@ import re
 from collections.abc import Sequence
 from typing import Any, cast
 
+from shaderad.arguments.kinds import Opened
 from shaderad.arrays import trees
-from shaderad.arrays.open_textures import OpenSampler, OpenTexture
 from shaderad.arrays.pointers import HostPointer
 from shaderad.arrays.textures import Texture
 from shaderad.arrays.traced_sizes import TracedSize
@@ -92,13 +92,13 @@ def _tree(
     parts = trees.children(tree)
     if parts is None:
         return _leaf(tree, graph)
-    if is_result and isinstance(
-        tree, HostPointer | Texture | OpenSampler
-    ):  # no plan writes a texture or pointer
+    # No plan writes a texture or pointer.
+    if is_result and isinstance(tree, HostPointer | Texture | Opened):
         raise error("SR0735", graph=graph, found=trees.described(tree))
-    if isinstance(tree, OpenTexture | OpenSampler):
-        kind = "texture" if isinstance(tree, OpenTexture) else "sampler"
-        return to.TreeEntry(kind, parts=[_leaf(part, graph) for part in parts.values()])
+    if isinstance(tree, Opened):
+        return to.TreeEntry(
+            cast("Any", tree.kind.noun), parts=[_leaf(part, graph) for part in parts.values()]
+        )
     inner = [_tree(part, graph, is_result=is_result) for part in parts.values()]
     kind = cast("type[Any]", type(tree))
     if hasattr(kind, "_fields"):

@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 
 from shaderad.bundle.format.description import BindingPlace, Layout
 from shaderad.bundle.format.document import Manifest
-from shaderad.bundle.format.entries import ARRAY, SAMPLER, GraphEntry, KernelEntry
+from shaderad.bundle.format.entries import GraphEntry, KernelEntry
 from shaderad.bundle.format.plans import (
     BindingEntry,
     Command,
@@ -28,7 +28,8 @@ from shaderad.bundle.format.type_names import TypeReader
 from shaderad.ir.types import (
     LINEAR,
     MIXES_LEVELS,
-    SIZE,
+    RESOURCES,
+    SAMPLER,
     WRAPS,
     Kind,
     LocalArray,
@@ -36,6 +37,7 @@ from shaderad.ir.types import (
     Pointer,
     Scalar,
     Struct,
+    TextureType,
     Type,
     Vector,
     byte_count,
@@ -94,7 +96,7 @@ _UniformWords = Mapping[str, Sequence[tuple[str, str]]]
 
 
 def _sampler_lines(manifest: Manifest, names: Identifiers, prefix: str) -> Iterator[str]:
-    if all(array.resource != SAMPLER for entry in manifest.entries for array in entry.inputs):
+    if all(array.resource != SAMPLER.name for entry in manifest.entries for array in entry.inputs):
         return
     yield "// Settings of a sampler: two bits an axis, x first, for its wrap, then two for filters."
     bits = {wrap: number for number, wrap in enumerate(WRAPS)}
@@ -178,8 +180,8 @@ def _remarks(entry: str, plans: PlansEntry) -> dict[str, str]:
 def _uniform_words(entry: KernelEntry | GraphEntry, layouts: Mapping[str, Layout]) -> _UniformWords:
     if not isinstance(entry, KernelEntry):
         return {}
-    textures = [array for array in entry.inputs if array.resource not in (ARRAY, SAMPLER)]
-    sizes = [(*texture.path, SIZE) for texture in textures]
+    types = [(array.path, RESOURCES.get(array.resource)) for array in entry.inputs]
+    sizes = [(*path, t.number_name) for path, t in types if isinstance(t, TextureType)]
     words: dict[str, Sequence[tuple[str, str]]] = {}
     for uniform in entry.uniforms:
         c_types = [

@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import msgspec
 
+from shaderad.arguments.kinds import resource_kind
 from shaderad.bodies.outputs import axes_of_launch
 from shaderad.bundle.format import entries as to
 from shaderad.bundle.format.description import SCHEMA, TargetEntry
@@ -29,6 +30,7 @@ from shaderad.ir.pointers import comes_apart
 from shaderad.ir.types import (
     Access,
     BufferType,
+    ResourceType,
     is_differentiable,
 )
 from shaderad.language.values import known_number
@@ -166,9 +168,8 @@ def _parameter(parameter: KernelParameter, constants: Mapping[str, object]) -> t
     if parameter.is_const:
         return to.KernelArgument(name, str(t), "constant", _constant(constants[name]))
     if isinstance(t, BufferType):
-        kinds = {to.ARRAY: "array", to.SAMPLER: "sampler"}
-        kind = cast("Any", kinds.get(to.resource_name(t), "texture"))
-        return to.KernelArgument(name, str(t.element), kind)
+        noun = resource_kind(t).noun if isinstance(t, ResourceType) else "array"
+        return to.KernelArgument(name, str(t.element), cast("Any", noun))
     return to.KernelArgument(name, str(t), "struct of arrays" if comes_apart(t) else "uniform")
 
 

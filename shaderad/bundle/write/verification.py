@@ -32,10 +32,9 @@ from shaderad.ir.types import (
     BufferType,
     Kind,
     Matrix,
-    SamplerType,
+    ResourceType,
     Scalar,
     Struct,
-    TextureType,
     Type,
     Vector,
 )
@@ -221,7 +220,7 @@ def graph_call(signature: GraphSignature) -> SyntheticCall:
 
 
 def _parameter(t: Type, name: str, random: np.random.Generator) -> Any:
-    if isinstance(t, TextureType | SamplerType):
+    if isinstance(t, ResourceType):
         raise NotSyntheticError(f"`{name}` is a `{t}`")
     if isinstance(t, BufferType):
         if t.access is not Access.IN:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from shaderad.ir.nodes import Buffer
 from shaderad.ir.types import (
-    SIZE,
     Access,
     Dimension,
     Kind,
@@ -169,7 +168,9 @@ class Tags:
 
     def _size_text(self, b: Buffer) -> str:
         """The size of a texture, from memory or from the constant buffer."""
-        size = next(u for u in self._module.kernel.uniforms if u.path == (*b.path, SIZE))
+        size = next(
+            u for u in self._module.kernel.uniforms if u.path == (*b.path, TextureType.number_name)
+        )
         if size.name in self._module.variant.device_uniforms:
             return f"int4.read<{self.reader(Role.UNIFORM, size.name, size.type)}>(0)"
         words = [

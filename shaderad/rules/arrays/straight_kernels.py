@@ -19,7 +19,7 @@ from shaderad.ir.arrays import KernelCall, Value
 from shaderad.ir.nodes import Expr, Kernel, Stmt
 from shaderad.ir.pointers import is_pooled
 from shaderad.ir.sizes import Shape, Size
-from shaderad.ir.types import INT, Access, SamplerType, Struct, TextureType, is_integer
+from shaderad.ir.types import INT, Access, ResourceType, Struct, is_integer
 from shaderad.ir.walk import map_children
 from shaderad.rules import composing as c
 from shaderad.rules.arrays import building as b
@@ -142,7 +142,7 @@ class _Body:
             raise _NotStraight("it accumulates into an array")
         if any(b.is_pointed or is_pooled(b.type) for b in kernel.buffers):
             raise _NotStraight("it follows pointers")
-        if any(isinstance(b.type, TextureType | SamplerType) for b in kernel.buffers):
+        if any(isinstance(b.type, ResourceType) for b in kernel.buffers):
             raise _NotStraight("it reads textures")
         self._block(kernel.body, {})
         written = {name for name, access in self._access.items() if access is Access.OUT}
