@@ -1,11 +1,12 @@
 """The kinds of containers in trees of arguments: how they come apart, and what they are built of.
 
-Tuples, lists, dicts and structs are containers, and so is each class that `register` names;
-everything else is a leaf.
+Tuples, lists, dicts and structs are containers, dataclasses that hold arrays, and each class that
+`register` names; everything else is a leaf.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, cast
@@ -76,7 +77,29 @@ def container_of(tree: Any) -> type[Container] | None:
         return Tuples
     if isinstance(tree, dict):
         return Mappings
-    return Structs if info_of(cls) is not None and cls is not type else None
+    if info_of(cls) is not None:
+        return None if cls is type else Structs
+    is_dataclass = hasattr(cls, "__dataclass_fields__") and not cls.__module__.startswith(_OWN)
+    return Dataclasses if is_dataclass and _holds_array(tree) else None
+
+
+_OWN = "shaderad."
+
+
+def _holds_array(tree: Any) -> bool:
+    """True if a dataclass holds an array at any depth; one of plain settings is a leaf."""
+    return any(map(_is_or_holds_array, Dataclasses.taken_apart(tree)[1]))
+
+
+def _is_or_holds_array(part: Any) -> bool:
+    kind = container_of(part)
+    if kind is Dataclasses:
+        return True
+    if kind is not None:
+        return any(map(_is_or_holds_array, kind.taken_apart(part)[1]))
+    cls = class_of(part)
+    is_array = hasattr(cls, "__array__") and not issubclass(cls, np.generic)
+    return is_array or (cls in _KINDS and cls not in _PLAIN)
 
 
 def register(cls: type, kind: type[Container] | None) -> None:
@@ -84,6 +107,7 @@ def register(cls: type, kind: type[Container] | None) -> None:
     _KINDS[cls] = kind
 
 
+_PLAIN = (float, int, bool)
 _KINDS: dict[type, type[Container] | None] = {float: None, int: None, bool: None, np.ndarray: None}
 
 
@@ -205,6 +229,33 @@ class Structs(Mappings):
     @classmethod
     def derivative(cls, detail: Any, parts: Sequence[Any]) -> Any:
         return cls.built(detail, [0 if part is None else part for part in parts])
+
+
+class Dataclasses(Mappings):
+    """Dataclasses, structs among them; the detail is the class and the fields."""
+
+    @classmethod
+    def taken_apart(cls, tree: Any) -> tuple[Hashable, Sequence[Any]]:
+        names = tuple([f.name for f in dataclasses.fields(tree) if hasattr(tree, f.name)])
+        return (class_of(tree), names), [getattr(tree, name) for name in names]
+
+    @classmethod
+    def step(cls, key: Any) -> str:
+        return f".{key}"
+
+    @classmethod
+    def built(cls, detail: Any, parts: Sequence[Any]) -> Any:
+        # Without calling the class, whose constructor may check or convert fields.
+        instance = object.__new__(detail[0])
+        for name, part in zip(detail[1], parts, strict=True):
+            object.__setattr__(instance, name, part)
+        return instance
+
+    @classmethod
+    def parts_of(cls, detail: Any, count: int, derivative: Any) -> Sequence[Any] | None:
+        if isinstance(derivative, detail[0]):
+            return cls.taken_apart(derivative)[1]
+        return super().parts_of(detail, count, derivative)
 
 
 register(tuple, Tuples)

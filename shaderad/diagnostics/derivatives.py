@@ -55,7 +55,8 @@ MESSAGES: dict[str, Message] = {
     "SR0452": _derivative(
         "`{name}` does not have the structure of the value it belongs to",
         label="found {found}, wanted {wanted}",
-        help="give the same tuples, lists, dicts and structs, with arrays or `None` in them",
+        help="give the same tuples, lists, dicts, dataclasses and structs, with arrays or `None` "
+        "in them",
     ),
     "SR0453": _derivative(
         "the differentiable argument `{name}` is given by keyword",
@@ -204,6 +205,12 @@ MESSAGES: dict[str, Message] = {
         "lists, dicts and dataclasses of these",
         help="pass one of these, or fix the argument once by `wrap(f, name=...)` or in a function "
         "that captures it",
+    ),
+    "SR0482": _derivative(
+        "a derivative is given for `{name}` of type `{found}`, which has none",
+        note="derivatives belong to floats, arrays, textures, and containers of them",
+        help="give `None`, write an int as a float, or put the arrays into a tuple, list, dict, "
+        "dataclass, or struct",
     ),
     "SR0478": _derivative(
         "a derivative is requested with respect to a tensor that gets none",

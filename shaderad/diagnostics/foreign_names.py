@@ -51,8 +51,8 @@ _INSTEAD: dict[str, str] = {
     "grad_and_value": "write `sad.value_and_grad(f)`",
     "linearize": "write `sad.jvp(f, (x,), (x_dot,))`",
     "tree_map tree tree_util pytree": (
-        "transforms and optimisers take tuples, lists, dicts and structs as they are; Python's "
-        "comprehensions change their leaves"
+        "transforms and optimisers take tuples, lists, dicts, dataclasses and structs as they are; "
+        "Python's comprehensions change their leaves"
     ),
     "linalg solve cholesky eigh svd lstsq": (
         "small matrices are elements, with `sad.inverse` and `sad.determinant`; solve large "

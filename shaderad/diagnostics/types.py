@@ -284,8 +284,8 @@ MESSAGES: dict[str, Message] = {
     "SR0398": _language(
         "`{name}` of `vmap` does not have the structure of {wanted}",
         label="found {found}",
-        help="give one axis for all, or tuples, lists, dicts and structs like those of the value, "
-        "with axes or `None` in them; `in_axes` has one entry per positional argument",
+        help="give one axis for all, or tuples, lists, dicts, dataclasses and structs like those of "
+        "the value, with axes or `None` in them; `in_axes` has one entry per positional argument",
     ),
     "SR0399": _language(
         "`vmap` cannot map kernel `{kernel}` in a `while_loop` that elements of the batch leave at "
@@ -299,6 +299,11 @@ MESSAGES: dict[str, Message] = {
         "`vmap` cannot map {place}, which is a texture",
         help="give it the axis `None` in `in_axes`, and map the coordinates; to map texels, use "
         "`render.texture`, which reads arrays",
+    ),
+    "SR0430": _language(
+        "the result of a traced function holds a `{found}` whose `{name}` holds arrays",
+        note="arrays of a trace have values only as results, and objects are returned as they are",
+        help="return the arrays in a tuple, list, dict, dataclass, or struct",
     ),
     "SR0402": _language(
         "{what} of a loop holds a texture",
@@ -365,7 +370,7 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0333": _language(
         "{what} is a {found}, but must be a {wanted}",
-        help="give it the same tuples, lists, dicts and structs",
+        help="give it the same tuples, lists, dicts, dataclasses and structs",
     ),
     "SR0334": _shape(
         "a value of shape {found} in place of one of shape {wanted}",

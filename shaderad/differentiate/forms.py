@@ -7,7 +7,9 @@ given so; a struct comes back as a struct, 0 in fields that hold no float.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import Enum
 from math import prod
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -143,6 +145,17 @@ def holds_floats(leaf: Any) -> bool:
 def is_data(leaf: Any) -> bool:
     """True if a leaf is a number, list or NumPy array that may hold floats."""
     return isinstance(leaf, float | np.floating | list) or is_host_array(leaf)
+
+
+def check_has_derivative(leaf: Any, given: Any, name: str) -> None:
+    """Raises SR0482 for the derivative `given` of a leaf that holds no floats.
+
+    Whole numbers and texts beside floats may stand in it as they are.
+    """
+    is_array = isinstance(leaf, Array | list) or is_host_array(leaf)
+    is_plain = isinstance(leaf, int | float | str | bytes | Enum | NoneType | np.generic)
+    if not is_array and (not is_plain or (isinstance(given, float) and given)):
+        raise error("SR0482", name=name, found=type(leaf).__name__)
 
 
 def check_keywords(keywords: Mapping[str, Any]) -> None:

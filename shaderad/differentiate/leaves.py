@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array, zeros
 from shaderad.arrays.tape import trace_of
-from shaderad.differentiate.forms import added, derivative_of, in_form_given
+from shaderad.differentiate.forms import added, check_has_derivative, derivative_of, in_form_given
 from shaderad.execute.convert import in_form
 from shaderad.ir import types
 from shaderad.trace.traced import current_trace
@@ -119,7 +119,7 @@ class Linearised:
         given = structure.matched(out_bar, "out_bar")
         if self.again is not None and _is_traced(given):
             return self.again().pull(out_bar, positions, into)
-        bars = [self._derivative(x, bar, "out_bar", is_tangent=False)
+        bars = [self._derivative(x, x, bar, "out_bar", is_tangent=False)
                 for x, bar in zip(results, given, strict=True)]  # fmt: skip
         wanted = self._wanted(positions)
         if into is not None and self.core.add(bars, wanted, self._totals(positions, into)):
@@ -140,7 +140,7 @@ class Linearised:
             given += structure.matched(tangent, name)
         if self.again is not None and _is_traced(given):
             return self.again().push(tangents)
-        dots = [self._derivative(x.array, dot, x.name, is_tangent=True)
+        dots = [self._derivative(x.given, x.array, dot, x.name, is_tangent=True)
                 for x, dot in zip(self.inputs, given, strict=True)]  # fmt: skip
         results, structure = trees.flatten(self.out)
         moved = self.core.push(dots)
@@ -167,8 +167,13 @@ class Linearised:
                 wanted[k] = self.inputs[k].array is not None
         return wanted
 
-    def _derivative(self, like: Any, given: Any, name: str, *, is_tangent: bool) -> Array | None:
-        if given is None or not isinstance(like, Array):
+    def _derivative(
+        self, leaf: Any, like: Any, given: Any, name: str, *, is_tangent: bool
+    ) -> Array | None:
+        if given is None:
+            return None
+        if not isinstance(like, Array):
+            check_has_derivative(leaf, given, name)
             return None
         return self.core.derivative(like, given, name, is_tangent=is_tangent)
 

@@ -14,11 +14,14 @@ from typing import Any
 
 from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array
+from shaderad.arrays.containers import register
 from shaderad.arrays.traced_sizes import TracedSize
+from shaderad.device.lines import user_span
+from shaderad.diagnostics import error
 from shaderad.ir import sizes
 from shaderad.ir.arrays import ArrayType, Graph
 from shaderad.ir.types import Type
-from shaderad.trace.traced import GraphTrace
+from shaderad.trace.traced import GraphTrace, TracedArray
 from shaderad.trace.varying import NO_GROUPS, Groups
 
 
@@ -31,6 +34,9 @@ class Placeholder:
     """The host's vector type, if the array was given as one."""
     number: type[Any] | Type | None = field(default=None, compare=False)
     """The `kind` of a number of the host that was given in place of an array."""
+
+
+register(Placeholder, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,9 +155,17 @@ def graph_of(trace: GraphTrace, out: Any) -> tuple[Graph, Any]:
 
     def placed(leaf: Any) -> Any:
         if not isinstance(leaf, Array):
+            _check_result(leaf)
             return leaf
         outputs.append(trace.value_of(leaf))
         return Placeholder(len(outputs) - 1)
 
     skeleton = trees.mapped(placed, out)
     return trace.graph([*outputs, *(x.value for x in trace.effects)]), skeleton
+
+
+def _check_result(leaf: Any) -> None:
+    """Raises SR0430 for an object that holds arrays of the trace, which would never be computed."""
+    for name, value in getattr(leaf, "__dict__", {}).items():
+        if any(isinstance(part, TracedArray) for part in trees.leaves(value)):
+            raise error("SR0430", user_span(), found=type(leaf).__name__, name=name)

@@ -7,42 +7,21 @@ neither numbers nor the content of tensors, so each function is called with few 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from enum import Enum
 from threading import Lock
 from typing import Any, cast
 
-from shaderad.arrays.containers import Container, Lists, Mappings, Tuples
+from shaderad.arrays.containers import Container, Dataclasses, Lists, Mappings, Tuples
 from shaderad.arrays.pointers import HostPointer, Pointers
 from shaderad.arrays.trees import Structure, built, flatten, folded
 from shaderad.diagnostics import error
-from shaderad.language.structs import class_of, info_of
+from shaderad.language.structs import info_of
 
 Plain = tuple[Any, Any, tuple[Any, ...]]
 """A structure, or the same in tuples alone, which the compiler of PyTorch keeps as a constant."""
 
 TENSOR, _INT, _FLOAT = (Structure(None, word, ()) for word in ("tensor", "int", "float"))
-
-
-class Dataclasses(Mappings):
-    """Dataclasses, structs among them; the detail is the class and the fields."""
-
-    @classmethod
-    def taken_apart(cls, tree: Any) -> tuple[Hashable, Sequence[Any]]:
-        names = tuple([field.name for field in dataclasses.fields(tree)])
-        return (class_of(tree), names), [getattr(tree, name) for name in names]
-
-    @classmethod
-    def step(cls, key: Any) -> str:
-        return f".{key}"
-
-    @classmethod
-    def built(cls, detail: Any, parts: Sequence[Any]) -> Any:
-        # Without calling the class, whose constructor may check or convert fields.
-        instance = object.__new__(detail[0])
-        for name, part in zip(detail[1], parts, strict=True):
-            object.__setattr__(instance, name, part)
-        return instance
 
 
 def _kind_of(tree: Any) -> type[Container] | None:
