@@ -284,8 +284,9 @@ MESSAGES: dict[str, Message] = {
     "SR0398": _language(
         "`{name}` of `vmap` does not have the structure of {wanted}",
         label="found {found}",
-        help="give one axis for all, or tuples, lists, dicts, dataclasses and structs like those of "
-        "the value, with axes or `None` in them; `in_axes` has one entry per positional argument",
+        help="give one axis for all, or tuples, lists, dicts, dataclasses and structs like those "
+        "of the value, with axes or `None` in them; `in_axes` has one entry per positional "
+        "argument",
     ),
     "SR0399": _language(
         "`vmap` cannot map kernel `{kernel}` in a `while_loop` that elements of the batch leave at "
