@@ -8,12 +8,13 @@ a tile of indices. On processors every group loops.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 
 from shaderad.bodies.outputs import Resolved
-from shaderad.ir.nodes import Buffer
-from shaderad.ir.types import Access, Kind, Type, scalars
+from shaderad.ir.nodes import Buffer, Expr
+from shaderad.ir.types import Access, Kind, Type, byte_count, scalars
 from shaderad.ir.walk import Block
 from shaderad.lower.bindings import (
     GROUP_SIZE,
@@ -29,7 +30,7 @@ from shaderad.lower.write.arrays import extreme_fill
 from shaderad.lower.write.module import Module
 from shaderad.lower.write.resources import SlangBuffer
 from shaderad.lower.write.tags import inner_extents
-from shaderad.lower.write.text import Piece
+from shaderad.lower.write.text import Piece, widened
 
 ENTRY_NAME = ("entry point",)
 """The key of an entry point's name in `Module.names`."""
@@ -93,28 +94,29 @@ def _write_entry(entry: EntryScope) -> tuple[str, Piece, Piece]:
     """The name of the entry point, its tags and its text."""
     name = entry.module.names.of(ENTRY_NAME)
     piece = entry.piece
-    sums = _sum_fields(entry)
+    sums, spell = _sum_fields(entry), entry.module.types.spell
     if sums:
-        piece.block("struct Sums", [f"{spelled} {field};" for field, spelled in sums])
-        piece.add("")
+        piece.block("struct Sums", [f"{spell(t)} {field};" for field, t in sums])
+        count = _firsts(t for _, t in sums)[-1]
+        piece.add("", f"export public static const uint sumCount = {count};", "")
     _open_entry_point(entry.module, piece, name)
     for t, variable, text in entry.read_uniforms(entry.names):
         piece.add(f"{t} {variable} = {text};")
-    count = entry.word(WordKind.THREAD_COUNT, "thread_count")
+    thread_count = entry.word(WordKind.THREAD_COUNT, "thread_count")
     _before_threads(entry)
     if entry.module.sums_in_waves:
         piece.add("findLeaders();")
     if sums:
         piece.add("Sums sums = {};")
     if group_limit(entry):
-        with tile_loop(entry, count, has_sums=bool(sums)):
+        with tile_loop(entry, thread_count, has_sums=bool(sums)):
             _thread(entry)
     else:
         row = entry.word(WordKind.GROUP_COUNT_X, "group_count_x")
         start = f"{first_item(entry)} + " if entry.module.variant.is_windowed else ""
         piece.add(f"uint {INDEX} = {start}threadNumber(group, {row});")
-        note_whole_group(entry, count)
-        _end_launch(entry, count)
+        note_whole_group(entry, thread_count)
+        _end_launch(entry, thread_count)
         write_indices(entry)
         _thread(entry)
     for array, held in entry.module.arrays.held_sums.items():
@@ -262,12 +264,12 @@ KERNEL_ENTRY = EntryWriter(_note_needs, _write_entry)
 # -- sums over threads ------------------------------------------------------------------------
 
 
-def _sum_fields(entry: EntryScope) -> list[tuple[str, str]]:
-    """Name and Slang type of each sum of the dispatch."""
-    module, summed = entry.module, _summed_types(entry)
-    if module.gives_results:
+def _sum_fields(entry: EntryScope) -> list[tuple[str, Type]]:
+    """Field and type of each sum of the dispatch."""
+    summed = _summed_types(entry)
+    if entry.module.gives_results:
         summed |= {s.name: s.type for s in entry.resolved.sums}
-    return [(module.sum(name), module.types.spell(t)) for name, t in summed.items()]
+    return [(entry.module.sum(name), t) for name, t in summed.items()]
 
 
 def _summed_types(entry: EntryScope) -> dict[str, Type]:
@@ -277,33 +279,66 @@ def _summed_types(entry: EntryScope) -> dict[str, Type]:
     return uniforms | {h.name: entry.element(h.buffer) for h in hoisted}
 
 
+@dataclass(frozen=True)
+class _Sum:
+    """A sum of the dispatch, and the array element to which it is added."""
+
+    role: Role
+    array: str
+    name: str
+    type: Type
+    place: str
+    """The first word of the element."""
+    number: str = ""
+    """The element's number, if it may be out of range, and the indices from which it comes."""
+    indices: tuple[Expr, ...] = ()
+
+
 def _add_sums(entry: EntryScope) -> None:
-    """Writes one addition per group for each sum."""
+    """Writes one sum over the group for all floats, and one addition per group for each."""
+    over_waves = entry.module.variant.subgroups
+    if over_waves:
+        entry.module.features.add("subgroups")
+    sums = [*_sums(entry)]
+    firsts = _firsts(s.type for s in sums)
+    for s, first in zip(sums, firsts, strict=False):
+        entry.piece.add(_over_floats(entry, s, f"PartOfSums<{first}>"))
+    entry.piece.add("sumWaves();" if over_waves else "sumGroup();")
+    for s, first in zip(sums, firsts, strict=False):
+        tag = entry.tags.adder(s.role, s.array, s.type)
+        entry.piece.add(f"sumPlace = {s.place};")
+        text = _over_floats(entry, s, f"TotalOfSums<{tag}, {first}>")
+        if s.number:
+            entry.guarded(text, s.number, s.array, s.indices)
+        else:
+            entry.piece.add(text)
+
+
+def _sums(entry: EntryScope) -> Iterator[_Sum]:
     spell = entry.module.types.spell
     for u in entry.wanted_uniforms():
-        entry.piece.add(_added(entry, Role.GRADIENT, u.name, u.name, u.type, "0"))
+        yield _Sum(Role.GRADIENT, u.name, u.name, u.type, "0")
     for h in entry.module.strategies.uniform:
         t, number = entry.element(h.buffer), entry.places[h.name]
         place = f"{number} * {spell(t)}.gradientWordCount"
-        text = _added(entry, Role.GRADIENT, h.buffer, h.name, t, place)
-        entry.guarded(text, number, h.buffer, h.indices)
+        yield _Sum(Role.GRADIENT, h.buffer, h.name, t, place, number, h.indices)
     for s in entry.resolved.sums if entry.module.gives_results else ():
         number = entry.names.make(f"{s.name}_number")
         entry.piece.add(f"uint {number} = {entry.number(s.buffer, (s.index,))};")
         place = f"{number} * {spell(s.type)}.wordCount"
-        text = _added(entry, Role.OUTPUT, s.buffer, s.name, s.type, place)
-        entry.guarded(text, number, s.buffer, (s.index,))
+        yield _Sum(Role.OUTPUT, s.buffer, s.name, s.type, place, number, (s.index,))
 
 
-def _added(entry: EntryScope, role: Role, array: str, name: str, t: Type, place: str) -> str:
-    """The statement that adds the sum `name` to an array."""
-    tag, field = entry.tags.adder(role, array, t), entry.module.sum(name)
-    over = "OverGroup"
-    if entry.module.variant.subgroups:
-        entry.module.features.add("subgroups")
-        over = "OverWaves"
-    function = "addCotangent" if role is Role.GRADIENT else "addTo"
-    return f"{entry.module.types.spell(t)}.{function}<{over}<{tag}>>({place}, sums.{field});"
+def _firsts(sums: Iterable[Type]) -> list[int]:
+    """The number of floats before each sum, and that of all; a double counts as two."""
+    return [*accumulate((byte_count(widened(t)) // 4 for t in sums), initial=0)]
+
+
+def _over_floats(entry: EntryScope, s: _Sum, tag: str) -> str:
+    """The statement that gives each float of the sum `s` to `tag`."""
+    function = "addCotangent" if s.role is Role.GRADIENT else "addTo"
+    field = entry.module.sum(s.name)
+    return f"{entry.module.types.spell(s.type)}.{function}<{tag}>(0, sums.{field});"
 
 
 # -- results ----------------------------------------------------------------------------------

@@ -180,7 +180,7 @@ _BUILTINS = frozenset(
 
 _TEXT_WORDS = frozenset(
     "State Outputs Parameters Report Printer Sums Buffer parameters heldParameters report_words "
-    "groupSize thread lane".split()
+    "groupSize sumCount sumPlace thread lane".split()
 )
 """Names that the emitted text declares or reads around bodies and in them."""
 
