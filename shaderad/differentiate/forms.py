@@ -24,6 +24,7 @@ from shaderad.device.devices import Device, check_same
 from shaderad.diagnostics import error, text_of
 from shaderad.execute.convert import field_of, in_form, recorded_form, summed
 from shaderad.ir import types
+from shaderad.language.structs import class_of
 from shaderad.runtime import buffers
 
 
@@ -155,7 +156,7 @@ def check_has_derivative(leaf: Any, given: Any, name: str) -> None:
     is_array = isinstance(leaf, Array | list) or is_host_array(leaf)
     is_plain = isinstance(leaf, int | float | str | bytes | Enum | NoneType | np.generic)
     if not is_array and (not is_plain or (isinstance(given, float) and given)):
-        raise error("SR0482", name=name, found=type(leaf).__name__)
+        raise error("SR0482", name=name, found=class_of(leaf).__name__)
 
 
 def check_keywords(keywords: Mapping[str, Any]) -> None:
