@@ -28,6 +28,8 @@ def schema_text() -> str:
     """The schema of the manifests that this version writes."""
     _, parts = msgspec.json.schema_components([Manifest], ref_template="#/$defs/{name}")
     for name, part in parts.items():
+        if "description" in part:  # msgspec before 0.23 kept the indentation
+            part["description"] = inspect.cleandoc(part["description"])
         for field, text in _said_of(name).items():
             shown = "$schema" if field == "json_schema" else field
             part["properties"][shown]["description"] = text
