@@ -177,6 +177,16 @@ def symbols(size: Size) -> frozenset[str]:
     return frozenset(names)
 
 
+def constant_term(size: Size) -> int:
+    """What `size` is where all its products are 0."""
+    return dict(_terms(size)).get((), 0)
+
+
+def is_multiple(size: Size, number: int) -> bool:
+    """True if `size` is provably a multiple of `number` for all values of its symbols."""
+    return all(factor % number == 0 for _, factor in _terms(size))
+
+
 def is_natural(size: Size) -> bool:
     """True if `size` is provably at least 0 for all values of its symbols.
 

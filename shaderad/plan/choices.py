@@ -21,7 +21,8 @@ from shaderad.plan.call_kernels import CallKernel, Decision, call_decision
 from shaderad.plan.elements import base_of
 from shaderad.plan.in_group.loops import threads_of
 from shaderad.plan.in_group.writer import THREADS
-from shaderad.plan.kernels import PlanKernel
+from shaderad.plan.kernels import WIDTH, PlanKernel
+from shaderad.plan.nest.elementwise import FourElements
 from shaderad.plan.steps import (
     AS_IT_IS,
     GROUPED,
@@ -37,7 +38,6 @@ from shaderad.plan.steps import (
     WideTiles,
 )
 from shaderad.plan.tile_kernels import BLOCK
-from shaderad.plan.vector_reads import WIDTH
 from shaderad.plan.wide_tiles import GROUP_TEAM, ROWS_PER_LANE
 from shaderad.rules.arrays import building as b
 
@@ -97,6 +97,8 @@ class PlanChoices:
         match step:
             case RunTiles():
                 return self._of_tiles(step)
+            case RunKernel(by_four=FourElements() as by_four):
+                return self._of_elements(step, by_four)
             case Repeat():
                 return self._of_loop(step)
             case RepeatWhile():
@@ -120,6 +122,19 @@ class PlanChoices:
         bits = sum(1 << (k + 1) for k in needed)
         return Decision((1 + bits,), lambda: replace(step, needed=needed))
 
+    # -- elements ----------------------------------------------------------------------------
+
+    def _of_elements(self, step: RunKernel, by_four: FourElements) -> Decision[Step]:
+        is_whole = self.are_multiples([by_four.extent])
+        loads = by_four.loads if is_whole else None
+        if loads is None:
+            return Decision((0,), lambda: replace(step, by_four=None))
+        chosen = [*map(self.are_multiples, loads)]
+        bits = sum(1 << (k + 1) for k, is_chosen in enumerate(chosen) if is_chosen)
+        return Decision(
+            (1 + bits,), lambda: replace(step, work=by_four.write(*chosen), by_four=None)
+        )
+
     # -- tiles -----------------------------------------------------------------------------
 
     def _of_tiles(self, step: RunTiles) -> Decision[Step]:
@@ -131,7 +146,7 @@ class PlanChoices:
             numbers = kind, *tile
             work = (lambda: step.tiles) if is_own else (lambda: narrow.work(tile))
         else:
-            by_four = self._are_multiples(wide.stored_multiples)
+            by_four = self.are_multiples(wide.stored_multiples)
             is_short = by_four and self._is_short(wide)
             numbers = kind, self._steps_of(wide), by_four, is_short
             work = partial(wide.work, *numbers)
@@ -167,13 +182,12 @@ class PlanChoices:
     def _steps_of(self, wide: WideTiles) -> int:
         """The elements of the sum that a thread takes at a time; 0 if it cannot load by four."""
         by_steps = wide.multiples_by_steps.items()
-        return next((steps for steps, extents in by_steps if self._are_multiples(extents)), 0)
+        return next((steps for steps, extents in by_steps if self.are_multiples(extents)), 0)
 
-    def _are_multiples(self, extents: Iterable[Size]) -> bool:
-        """True if sizes are known as multiples of 4."""
+    def are_multiples(self, extents: Iterable[Size]) -> bool:
+        """True if sizes are known as multiples of 4, whatever the number of an iteration is."""
         return all(
-            self._is_known(size) and sizes.evaluate(size, self.known) % WIDTH == 0
-            for size in extents
+            sizes.is_multiple(sizes.substituted(size, self.known), WIDTH) for size in extents
         )
 
     def _is_short(self, wide: WideTiles) -> bool:

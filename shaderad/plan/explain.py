@@ -19,7 +19,7 @@ from shaderad.ir.arrays import Graph, Node, Value
 from shaderad.ir.printer import expression_text
 from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import Access, byte_count
-from shaderad.plan.kernels import kernel_name
+from shaderad.plan.kernels import WIDTH, kernel_name
 from shaderad.plan.literals import literal_operands
 from shaderad.plan.reductions import ops_of
 from shaderad.plan.steps import (
@@ -104,7 +104,8 @@ class _Text:
             case RunKernel(work=work):
                 accesses = {work.kernel.buffer(name).access for name, _ in work.writes}
                 end = ", summed atomically" if Access.ADD in accesses else ""
-                return f"{work.kernel.name} over {self._shape(work.dim)}{end}"
+                by_four = f" by {WIDTH}" if work.stores_by_four else ""
+                return f"{work.kernel.name} over {self._shape(work.dim)}{by_four}{end}"
             case RunPass():
                 return self._pass(step)
             case RunTiles(tiles=work):

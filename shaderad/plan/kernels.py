@@ -15,7 +15,7 @@ from shaderad.ir import arrays, nodes, sizes, walk
 from shaderad.ir.arrays import Value
 from shaderad.ir.nodes import Expr, Stmt
 from shaderad.ir.sizes import Shape, Size
-from shaderad.ir.types import FLOAT, INT, Access, BufferType, Type, Vector
+from shaderad.ir.types import INT, Access, BufferType, Scalar, Type, Vector
 from shaderad.ir.walk import children
 from shaderad.plan.elements import Elements, View
 from shaderad.plan.positions import (
@@ -40,11 +40,11 @@ IsStored = Callable[[Value], bool]
 Bound = Callable[[Indices, View | None], Expr]
 """Computes the elements of a value that no array of the kernel holds, such as a carry."""
 
+WIDTH = 4
+"""Elements of one load or store of several."""
+
 Seen = tuple[Value, Shape]
 """A stored value, and the shape under which it is read."""
-
-_FOUR = Vector(FLOAT, 4)
-"""Four adjacent floats."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +66,12 @@ class PlanKernel:
         """Names of uniforms that are values."""
         held = {u.name for u in self.kernel.uniforms}
         return frozenset(name for name, _ in self.reads if name in held)
+
+    @property
+    def stores_by_four(self) -> bool:
+        """True if threads store four adjacent elements at once."""
+        stored = ((self.kernel.buffer(name).type.element, value) for name, value in self.writes)
+        return any(t != value.element and isinstance(t, Vector) for t, value in stored)
 
 
 @dataclass
@@ -100,6 +106,17 @@ def write_kernel(
     trial.facts.is_flat = len(shape) != 1 and not trial.asks_index and not trial.needs_axes
     writer = Writer(shape, is_stored, trial.facts, known=known)
     return writer.finish(name, body(writer), outputs)
+
+
+def four_of(element: Type) -> Vector:
+    """The type of four adjacent elements, which are numbers."""
+    assert isinstance(element, Scalar)
+    return Vector(element, WIDTH)
+
+
+def number_writer(shape: Shape, is_stored: IsStored) -> Writer:
+    """A writer of a kernel over threads of `shape` that reads elements by their numbers."""
+    return Writer(shape, is_stored, _Facts(ways=defaultdict(lambda: {"at"})))
 
 
 def row_writer(shape: Shape, is_stored: IsStored, beside: PlanKernel) -> Writer:
@@ -137,9 +154,9 @@ class Writer:
         self._own_number = number(self.own, shape)
         self._buffers: dict[Seen, nodes.Buffer] = {}
         self._vectors: dict[Value, nodes.Buffer] = {}
-        """Arrays of floats that are read by four."""
+        """Arrays of numbers that are read by four."""
         self._stored_vectors: set[str] = set()
-        """Names of outputs, arrays of floats, that are stored by four."""
+        """Names of outputs, arrays of numbers, that are stored by four."""
         self._scalars: dict[Value, nodes.Uniform] = {}
         self._numbers = count(first)
         self._scratch: list[tuple[nodes.Buffer, Shape]] = []
@@ -248,22 +265,22 @@ class Writer:
         return nodes.Load(type=value.element, buffer=buffer.name, indices=indices)
 
     def read_vector(self, value: Value, quarter: Position) -> Expr:
-        """Four adjacent floats of a stored value, of which the first has number ``4 quarter``."""
+        """Four adjacent numbers of a stored value, of which the first has number ``4 quarter``."""
         if value not in self._vectors:
             name = f"x{next(self._numbers)}"
-            t = BufferType(Access.IN, _FOUR, 1)
+            t = BufferType(Access.IN, four_of(value.element), 1)
             self._vectors[value] = nodes.Buffer(name=name, path=(name,), type=t)
         buffer = self._vectors[value]
         index = (self.positions.expr(quarter),)
         return nodes.Load(type=buffer.type.element, buffer=buffer.name, indices=index)
 
     def store_vector(self, name: str, quarter: Position, values: Sequence[Expr]) -> Stmt:
-        """Stores four adjacent floats, which no other thread does; see `read_vector`.
+        """Stores four adjacent numbers, which no other thread does; see `read_vector`.
 
         All stores of this output store four.
         """
         self._stored_vectors.add(name)
-        value = c.construct(_FOUR, values)
+        value = c.construct(four_of(values[0].type), values)
         index = (self.positions.expr(quarter),)
         return nodes.Store(buffer=name, indices=index, value=value, is_unique=True)
 
@@ -357,8 +374,10 @@ class Writer:
         """The array of an output, and its shape in the kernel."""
         is_by_four = name in self._stored_vectors
         shape = _by_four(value) if is_by_four else value.shape
-        element, rank = (_FOUR, 1) if is_by_four else (value.element, self._out_rank(value))
-        t = BufferType(access, element, rank)
+        if is_by_four:
+            t = BufferType(access, four_of(value.element), 1)
+        else:
+            t = BufferType(access, value.element, self._out_rank(value))
         return nodes.Buffer(name=name, path=(name,), type=t), value, shape
 
     def _out_rank(self, value: Value) -> int:
@@ -377,7 +396,7 @@ class Writer:
 
 def _by_four(value: Value) -> Shape:
     """The shape of the fours of a value."""
-    return (sizes.floor_divide(sizes.product(value.shape), _FOUR.count),)
+    return (sizes.floor_divide(sizes.product(value.shape), WIDTH),)
 
 
 def cluster(values: Sequence[Value], is_stored: IsStored) -> PlanKernel:

@@ -18,6 +18,7 @@ from shaderad.ir.nodes import Function
 from shaderad.ir.sizes import Shape, Size
 from shaderad.plan.call_kernels import CallKernel
 from shaderad.plan.kernels import PlanKernel
+from shaderad.plan.nest.elementwise import FourElements
 from shaderad.plan.reductions import Reduction
 
 
@@ -28,6 +29,8 @@ class RunKernel:
     work: PlanKernel
     base: Value | None = None
     """Initial content of the array that a scatter adds to; `None` for zeros and for clusters."""
+    by_four: FourElements | None = None
+    """In place of `work`, where sizes allow it: see `choices.py`."""
 
     @property
     def reads(self) -> tuple[Value, ...]:

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 
-from shaderad.ir import arrays, nodes, ops
+from shaderad.ir import arrays
 from shaderad.ir.arrays import Graph, Node, Value
+from shaderad.plan.costs import cost_of
 from shaderad.plan.elements import FUSED, base_of
 from shaderad.plan.literals import literal_operands
 from shaderad.plan.reductions import ReduceFields
@@ -21,12 +22,6 @@ from shaderad.rules.expressions import in_order
 
 RECOMPUTED_COST = 16
 """The cost of an element, in additions, up to which it is recomputed instead of stored."""
-_CALL_COST = 50
-_FUNCTION_COST = 8
-_CHEAP = frozenset({
-    ops.ADD, ops.SUB, ops.MUL, ops.NEG, ops.MIN, ops.MAX, ops.ABS, ops.SELECT, ops.NOT,
-    ops.EQ, ops.NE, ops.LT, ops.LE, ops.GT, ops.GE, ops.BIT_AND, ops.BIT_OR, ops.BIT_XOR, ops.MAD,
-})  # fmt: skip
 MOVES = (arrays.Broadcast, arrays.Reshape, arrays.Transpose, arrays.Slice, arrays.Roll)
 """Nodes that only repeat or move elements: their operand is stored in their place."""
 _CONTEXT_LIMIT = 4
@@ -175,12 +170,3 @@ def _own_cost(node: Node) -> int:
     if not isinstance(node, arrays.Elementwise):
         return 0 if isinstance(node, arrays.Iota | arrays.SizeOf) else 1
     return sum(cost_of(part) for part in in_order(node.expr))
-
-
-def cost_of(part: nodes.Expr) -> int:
-    """The cost of one operation, its operands left out, in additions."""
-    if isinstance(part, nodes.Call | nodes.ForwardDiff):
-        return _CALL_COST
-    if isinstance(part, nodes.Apply):
-        return 1 if part.op in _CHEAP else _FUNCTION_COST
-    return 0

@@ -18,13 +18,13 @@ from shaderad.ir.arrays import Value
 from shaderad.ir.nodes import Expr
 from shaderad.ir.types import INT, Scalar, is_bool
 from shaderad.ir.walk import children
+from shaderad.plan.costs import cost_of
 from shaderad.plan.elements import Elements, View
-from shaderad.plan.kernels import IsStored
+from shaderad.plan.kernels import WIDTH, IsStored
 from shaderad.plan.positions import Indices, Positions, number
 from shaderad.plan.steps import RunTiles
-from shaderad.plan.storage import RECOMPUTED_COST, cost_of
+from shaderad.plan.storage import RECOMPUTED_COST
 from shaderad.plan.tile_kernels import Tiles
-from shaderad.plan.vector_reads import WIDTH
 from shaderad.plan.wide_tiles import wide_tiles_of
 from shaderad.rules import composing as c
 from shaderad.rules.expressions import variables

@@ -12,12 +12,11 @@ from shaderad.ir.nodes import Expr
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import FLOAT
 from shaderad.ir.walk import children, map_children
+from shaderad.plan.kernels import WIDTH
 from shaderad.plan.positions import Position
 from shaderad.rules import composing as c
 from shaderad.rules.expressions import in_order
 
-WIDTH = 4
-"""Elements of one load."""
 ROW, COLUMN, STEP = "row", "column", "step"
 """Variables that stand for positions in a tile."""
 

@@ -15,14 +15,13 @@ from shaderad.ir import nodes, ops, sizes
 from shaderad.ir.nodes import Assign, Expr, If, Stmt
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import FLOAT, INT, Access, BufferType, Vector
-from shaderad.plan.kernels import Writer
+from shaderad.plan.kernels import WIDTH, Writer
 from shaderad.plan.positions import Position, add, constant, times
 from shaderad.plan.tile_kernels import plus, store
 from shaderad.plan.vector_reads import (
     COLUMN,
     ROW,
     STEP,
-    WIDTH,
     VectorRead,
     functions_of_reads,
     quartered,

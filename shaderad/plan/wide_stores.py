@@ -15,14 +15,13 @@ from shaderad.ir.arrays import Value
 from shaderad.ir.nodes import Assign, Expr, For, Stmt
 from shaderad.ir.types import FLOAT, INT
 from shaderad.plan.elements import Elements, View
-from shaderad.plan.kernels import Writer
+from shaderad.plan.kernels import WIDTH, Writer
 from shaderad.plan.positions import Indices, Position, add, constant, number, times
 from shaderad.plan.tile_kernels import PART, RESULT, Tiles, store
 from shaderad.plan.vector_reads import (
     COLUMN,
     ROW,
     STEP,
-    WIDTH,
     NotWide,
     VectorRead,
     quartered,

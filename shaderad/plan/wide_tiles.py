@@ -23,7 +23,7 @@ from shaderad.ir.sizes import Size
 from shaderad.ir.types import FLOAT, INT, LocalArray
 from shaderad.plan.discarded import without_test
 from shaderad.plan.elements import Elements, View
-from shaderad.plan.kernels import PlanKernel, Writer
+from shaderad.plan.kernels import WIDTH, PlanKernel, Writer
 from shaderad.plan.positions import Indices, Position, add, constant, number, times
 from shaderad.plan.steps import GROUPED, WideTiles
 from shaderad.plan.tile_kernels import BLOCK, SUMS, Tiles, parts_of, summed, zeroed
@@ -31,7 +31,6 @@ from shaderad.plan.vector_reads import (
     COLUMN,
     ROW,
     STEP,
-    WIDTH,
     NotWide,
     VectorRead,
     quartered,

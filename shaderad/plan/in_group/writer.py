@@ -14,6 +14,7 @@ from shaderad.ir.arrays import Value
 from shaderad.ir.nodes import Assign, Expr, Stmt
 from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import INT, Type
+from shaderad.plan.costs import cost_of
 from shaderad.plan.elements import Elements, View
 from shaderad.plan.in_group.arrays import (
     GroupArrays,
@@ -29,7 +30,6 @@ from shaderad.plan.positions import Indices, Position, add, constant, times
 from shaderad.plan.positions import number as row_major
 from shaderad.plan.statements import Written
 from shaderad.plan.steps import Effort
-from shaderad.plan.storage import cost_of
 from shaderad.rules import composing as c
 
 THREADS = "$threads"

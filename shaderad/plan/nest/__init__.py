@@ -1,0 +1,1 @@
+"""Kernels of plans as loop nests: data, and the functions that cut and write them."""

@@ -1,0 +1,64 @@
+"""Values of one shape -> a kernel whose threads compute four adjacent elements each.
+
+One float per thread leaves most of a GPU's memory idle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache, cached_property
+
+from shaderad.ir import sizes
+from shaderad.ir.arrays import Value
+from shaderad.ir.sizes import Size
+from shaderad.plan.kernels import WIDTH, IsStored, PlanKernel
+from shaderad.plan.nest.nest import AxisKind, nest_of, split
+from shaderad.plan.nest.vectors import comes_by_four
+from shaderad.plan.nest.write import NestWriter
+
+COST_LIMIT = 256
+"""The cost of the code of four elements, in additions, beyond which memory is no longer what such
+a kernel waits for."""
+
+
+class FourElements:
+    """The kernels with loads of four that can take the place of `work`.
+
+    Args:
+        work: The kernel that computes one element of each of `values` per thread.
+        values: What it stores.
+        is_stored: True for values that it reads from memory.
+        buffer_limit: The arrays that a kernel may bind.
+    """
+
+    def __init__(
+        self, work: PlanKernel, values: Sequence[Value], is_stored: IsStored, buffer_limit: int
+    ) -> None:
+        self._work, self._values, self._is_stored = work, tuple(values), is_stored
+        self._buffer_limit = buffer_limit
+        is_flat = len(work.dim) == 1
+        self._shape = (sizes.product(values[0].shape),) if is_flat else values[0].shape
+        self.write = cache(self._write)
+
+    @property
+    def extent(self) -> Size:
+        """Must be a multiple of 4."""
+        return self._shape[-1]
+
+    @cached_property
+    def loads(self) -> Sequence[tuple[Size, ...]] | None:
+        """For each load of four, the sizes that must be multiples of 4; `None` without a kernel."""
+        are_numbers = all(comes_by_four(v.element) for v in self._values)
+        if not are_numbers or self._work.bounds != "unchecked":
+            return None
+        writer = self._writer()
+        return writer.loads if writer.cost <= COST_LIMIT else None
+
+    def _write(self, *chosen: bool) -> PlanKernel:
+        """The kernel with those of `loads` that are chosen."""
+        return self._writer().kernel(self._work.kernel.name, chosen)
+
+    def _writer(self) -> NestWriter:
+        nest = nest_of(self._values, self._shape)
+        nest = split(nest, len(self._shape) - 1, WIDTH, AxisKind.VECTOR)
+        return NestWriter(nest, self._is_stored)

@@ -1,0 +1,116 @@
+"""Reads of single elements -> loads of four adjacent ones, of which a thread reads several.
+
+Expressions are written with a variable in place of each read. Once all reads of a thread are known,
+`loads` gives the elements that stand for the variables: components of vectors where sizes allow it.
+Reads on one side of a choice stay single: beside it, their positions may be out of range.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from shaderad.ir import nodes, sizes
+from shaderad.ir.arrays import Value
+from shaderad.ir.nodes import Expr
+from shaderad.ir.sizes import Size
+from shaderad.ir.types import BOOL, DOUBLE, Scalar, Type
+from shaderad.plan.elements import View
+from shaderad.plan.kernels import WIDTH, Writer
+from shaderad.plan.positions import Indices, Position, number
+from shaderad.rules import composing as c
+from shaderad.rules.expressions import in_order, substitute, variables
+
+
+def comes_by_four(element: Type) -> bool:
+    """True if four elements of this type can be loaded and stored at once."""
+    return isinstance(element, Scalar) and element not in (BOOL, DOUBLE)
+
+
+@dataclass(frozen=True, slots=True)
+class Quarter:
+    """An element as a component of four adjacent ones."""
+
+    at: Position
+    """The number of the four."""
+    component: int
+    multiples: tuple[Size, ...]
+    """Sizes that must be multiples of 4."""
+
+
+def quarter_of(at: Position) -> Quarter | None:
+    """The component that element number `at` is; `None` if that depends on the thread."""
+    component = sizes.constant_term(at.constant) % WIDTH
+    start = sizes.subtract(at.constant, component)
+    parts = (start, *(factor for _, factor in at.terms))
+    if any(isinstance(size, int) and size % WIDTH for size in parts):
+        return None
+    terms = tuple((base, sizes.floor_divide(factor, WIDTH)) for base, factor in at.terms)
+    multiples = tuple(size for size in parts if not isinstance(size, int))
+    return Quarter(Position(sizes.floor_divide(start, WIDTH), terms), component, multiples)
+
+
+Four = tuple[Value, Position]
+"""Four adjacent elements of a stored value, by their number."""
+
+
+class ThreadReads:
+    """The reads of a thread. `writer` writes its kernel."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+        self._name_by_read: dict[tuple[Value, Position], str] = {}
+
+    def read(self, value: Value, at: Indices, view: View | None) -> Expr:
+        """A variable for an element of a stored value."""
+        assert view is None, "reads that report are no part of a nest"
+        if sizes.product(value.shape) == 1:
+            return self._writer.read(value, at)
+        key = value, number(at, value.shape)
+        name = self._name_by_read.setdefault(key, f"read{len(self._name_by_read)}")
+        return c.variable(name, value.element)
+
+    def fours(self, elements: Iterable[Expr]) -> dict[Four, tuple[Size, ...]]:
+        """Adjacent elements of which `elements` use several.
+
+        For each the sizes that must be multiples of 4 for a load of it.
+        """
+        beside = _on_sides(elements)
+        components: defaultdict[Four, set[int]] = defaultdict(set)
+        multiples: dict[Four, tuple[Size, ...]] = {}
+        for (value, at), name in self._name_by_read.items():
+            quarter = quarter_of(at)
+            if quarter is None or name in beside or not comes_by_four(value.element):
+                continue
+            four = value, quarter.at
+            components[four].add(quarter.component)
+            count = sizes.product(value.shape)
+            multiples[four] = tuple(dict.fromkeys((count, *quarter.multiples)))
+        return {four: multiples[four] for four, found in components.items() if len(found) > 1}
+
+    def loads(self, fours: Collection[Four]) -> Mapping[str, Expr]:
+        """What stands for the variables of all reads; `fours` are loaded at once."""
+        loaded: dict[str, Expr] = {}
+        for (value, at), name in self._name_by_read.items():
+            quarter = quarter_of(at)
+            if quarter is not None and (value, quarter.at) in fours:
+                load = self._writer.read_vector(value, quarter.at)
+                element = c.component(substitute(load, loaded), quarter.component)
+            else:
+                # The position of a gather is what an earlier read gave.
+                element = substitute(self._writer.read_number(value, at), loaded)
+            loaded[name] = element
+        return loaded
+
+
+def _on_sides(elements: Iterable[Expr]) -> frozenset[str]:
+    """The variables on sides of choices."""
+    sides: Iterator[Expr] = (
+        side
+        for element in elements
+        for part in in_order(element)
+        if isinstance(part, nodes.Conditional)
+        for side in (part.if_true, part.if_false)
+    )
+    return frozenset[str]().union(*map(variables, sides))

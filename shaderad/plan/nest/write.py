@@ -1,0 +1,99 @@
+"""A nest -> a kernel of the kernel IR.
+
+A thread computes the elements at all places of the parts that are vectors. It loads four adjacent
+elements at once where it reads several of them, and stores its results by four.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+
+from shaderad.ir.arrays import Value
+from shaderad.ir.nodes import Stmt
+from shaderad.ir.sizes import Size
+from shaderad.ir.types import Access
+from shaderad.plan.costs import cost_of
+from shaderad.plan.elements import Elements
+from shaderad.plan.kernels import IsStored, PlanKernel, number_writer
+from shaderad.plan.nest.nest import AxisKind, Nest, NestPart
+from shaderad.plan.nest.vectors import ThreadReads, quarter_of
+from shaderad.plan.positions import Indices, Position, add, constant, number, times
+from shaderad.rules.expressions import in_order, substitute
+
+
+class NestWriter:
+    """Writes one kernel.
+
+    Args:
+        nest: The innermost part of its last axis is a vector of four.
+        is_stored: True for values that the kernel reads from memory.
+    """
+
+    def __init__(self, nest: Nest, is_stored: IsStored) -> None:
+        self._nest = nest
+        self._writer = number_writer(tuple(nest.extents(AxisKind.THREAD)), is_stored)
+        self._places = [*self._of_a_thread()]
+        self._reads = ThreadReads(self._writer)
+        elements = Elements(self._writer.positions, is_stored, self._reads.read)
+        self._elements = [
+            elements.at(value, self._in(value, at)) for value in nest.values for at in self._places
+        ]
+        self._fours = self._reads.fours(self._elements)
+
+    @property
+    def cost(self) -> int:
+        """The cost of the code, in additions."""
+        parts = {id(part): part for e in self._elements for part in in_order(e)}
+        return sum(map(cost_of, parts.values()))
+
+    @property
+    def loads(self) -> Sequence[tuple[Size, ...]]:
+        """For each load of four that it may have, the sizes that must be multiples of 4."""
+        return [*self._fours.values()]
+
+    def kernel(self, name: str, chosen: Sequence[bool]) -> PlanKernel:
+        """The kernel with those of `loads` that are chosen."""
+        writer, count = self._writer, len(self._places)
+        fours = {four for four, is_chosen in zip(self._fours, chosen, strict=True) if is_chosen}
+        loads = self._reads.loads(fours)
+        written = writer.written([substitute(e, loads) for e in self._elements])
+        names = [f"y{k}" for k in range(len(self._nest.values))]
+        body: list[Stmt] = [*written.body]
+        for k, (output, value) in enumerate(zip(names, self._nest.values, strict=True)):
+            first = quarter_of(number(self._in(value, self._places[0]), value.shape))
+            assert first is not None
+            four = written.values[k * count : (k + 1) * count]
+            body.append(writer.store_vector(output, first.at, four))
+        outputs = [(n, v, Access.OUT) for n, v in zip(names, self._nest.values, strict=True)]
+        return writer.finish(name, body, outputs)
+
+    def _of_a_thread(self) -> Iterator[Indices]:
+        """The places of one thread, in their order."""
+        own = iter(self._writer.own)
+        along = [[*_along(parts, own)] for parts in self._nest.axes]
+        return product(*along)
+
+    def _in(self, value: Value, at: Indices) -> Indices:
+        """The indices in `value` of its element at a place."""
+        return self._writer.positions.reshaped(at, self._nest.shape, value.shape)
+
+
+def _along(parts: Sequence[NestPart], own: Iterator[Position]) -> Iterator[Position]:
+    """A thread's positions along an axis; `own` gives where it is along each part for threads."""
+    choices = [
+        [next(own)]
+        if part.kind is AxisKind.THREAD
+        else [constant(k) for k in _numbers(part.extent)]
+        for part in parts
+    ]
+    for places in product(*choices):
+        position = Position()
+        for part, place in zip(parts, places, strict=True):
+            position = add(times(position, part.extent), place)
+        yield position
+
+
+def _numbers(extent: Size) -> range:
+    assert isinstance(extent, int)
+    return range(extent)
