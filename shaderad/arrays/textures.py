@@ -6,18 +6,21 @@ Invariant: a texture is a value like an array, because kernels only read it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import count
 from math import prod
 from typing import TYPE_CHECKING, Any, Protocol, cast
+from weakref import WeakValueDictionary
 
 import numpy as np
 
 from shaderad.arrays.arrays import Array, array
 from shaderad.arrays.containers import Container, container_of, register
+from shaderad.arrays.tape import trace_of
 from shaderad.device.devices import Device, asked_device, current_device
 from shaderad.diagnostics import error
 from shaderad.diagnostics.tracebacks import api_boundary, api_class
 from shaderad.ir.types import FLOAT, Vector
-from shaderad.runtime.textures import Dimension
+from shaderad.runtime.textures import Dimension, NoArrayOfJax
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -123,25 +126,34 @@ class Textures(Container):
 
 
 @api_class
-class Texture:
+class Texture(NoArrayOfJax):
     """A texture on a device, made by `sad.texture`; kernels take it for a `sad.Texture2D`.
 
     Attributes:
         outline: All but the content.
         texels: The texels of all levels as floats, in an array that lies in the texture: what
             traces follow, and launches bind. No array function can read it.
+        serial: Its number, which no other texture of the process has had.
     """
 
-    __slots__ = ("__weakref__", "outline", "texels")
+    __slots__ = ("__weakref__", "outline", "serial", "texels")
 
     def __init__(self, outline: TextureOutline, texels: Array) -> None:
         self.outline = outline
         self.texels = texels
+        self.serial = next(_serials)
+        texture_by_serial[self.serial] = self
 
     @property
     def device(self) -> Device:
         """The device that holds the content."""
         return self.texels.device
+
+    @property
+    def is_followed(self) -> bool:
+        """True while a transform or graph computes with this texture."""
+        # The content of a traced array is unknown.
+        return self.texels.buffer is None or trace_of([self.texels]) is not None
 
     @property
     def resource(self) -> DeviceTexture:
@@ -266,6 +278,9 @@ class Texture:
         shape = (*layout.level_shape(level), *channels)
         return np.frombuffer(content, layout.format.dtype).reshape(shape).copy()
 
+    def __deepcopy__(self, memo: object) -> Texture:
+        return self
+
     def __reduce__(self) -> Any:
         raise error(
             "SR0384", what="pickled, being a texture", help="pickle its levels: `x.numpy()`"
@@ -280,6 +295,10 @@ class Texture:
 
 
 register(Texture, Textures)
+
+_serials = count()
+texture_by_serial: WeakValueDictionary[int, Texture] = WeakValueDictionary()
+"""The textures that are alive, for operators that take only numbers beside tensors."""
 
 
 def kind_but_textures(part: Any) -> type[Container] | None:

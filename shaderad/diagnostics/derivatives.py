@@ -201,8 +201,8 @@ MESSAGES: dict[str, Message] = {
     ),
     "SR0477": _derivative(
         "`{name}` of a wrapped function is a `{found}`",
-        note="arguments may be arrays of PyTorch, JAX and NumPy, numbers, strings, and tuples, "
-        "lists, dicts and dataclasses of these",
+        note="arguments may be arrays of PyTorch, JAX and NumPy, numbers, strings, textures, "
+        "samplers, and tuples, lists, dicts and dataclasses of these",
         help="pass one of these, or fix the argument once by `wrap(f, name=...)` or in a function "
         "that captures it",
     ),
@@ -211,6 +211,22 @@ MESSAGES: dict[str, Message] = {
         note="derivatives belong to floats, arrays, textures, and containers of them",
         help="give `None`, write an int as a float, or put the arrays into a tuple, list, dict, "
         "dataclass, or struct",
+    ),
+    "SR0483": _derivative(
+        "a texture that a transform of shaderad differentiates is an argument of a function that "
+        "PyTorch or JAX differentiates",
+        note="its gradient would be lost, because the result is a tensor of the other library",
+        help="call the function that was wrapped, or pass a texture from outside of the transform",
+    ),
+    "SR0484": _derivative(
+        "JAX takes only arrays here, but found a `{found}`",
+        note="JAX neither traces, maps, nor differentiates textures and samplers",
+        help="capture it in the function, name it in `static_argnums=`, or give it the axis `None` "
+        "in `jax.vmap`; for gradients by texels, pass an array to `render.texture`",
+    ),
+    "SR0485": _derivative(
+        "code that PyTorch compiled needs a texture that no longer exists",
+        help="keep the texture until the backward pass has run",
     ),
     "SR0478": _derivative(
         "a derivative is requested with respect to a tensor that gets none",

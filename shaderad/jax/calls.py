@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from shaderad.arrays.textures import Texture
 from shaderad.device.devices import Device
 from shaderad.jax.tensors import HostArray, in_form, on_host
 from shaderad.wrapped.flat import CallLeaves, Flat, FlatAt, LinearMap
@@ -38,6 +39,7 @@ class FlatCall:
     form: int
     whole: tuple[int, ...]
     real: tuple[float, ...]
+    textures: tuple[Texture, ...]
     device: Device
     """The device where it runs, in any thread."""
     outlines: tuple[Outline, ...]
@@ -51,7 +53,7 @@ class FlatCall:
         return isinstance(self.flat, LinearMap)
 
     def arguments(self, tensors: Sequence[HostArray]) -> CallLeaves:
-        return CallLeaves(tensors, self.whole, self.real)
+        return CallLeaves(tensors, self.whole, self.real, self.textures)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,15 @@ from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.execute.call import device_of
 from shaderad.jax.calls import FlatCall
 from shaderad.jax.primitive import bind
-from shaderad.jax.tensors import canonical, from_host, hollow, home_of, on_host, outline_of
+from shaderad.jax.tensors import (
+    HostArray,
+    canonical,
+    from_host,
+    hollow,
+    home_of,
+    on_host,
+    outline_of,
+)
 from shaderad.trace.captures import Reads
 from shaderad.wrapped.flat import CallLeaves
 from shaderad.wrapped.functions import Wrapped
@@ -46,7 +54,7 @@ class JaxFunction(Wrapped):
 
         def place(leaf: Any) -> Structure | None:
             if not _is_tensor(leaf):
-                return leaves.number(leaf)
+                return leaves.constant(leaf)
             leaves.tensors.append(leaf)
             return TENSOR
 
@@ -57,50 +65,48 @@ class JaxFunction(Wrapped):
         return tree_of(structure, iter(results), iter(whole), iter(real))
 
     def _called(self, form: int, leaves: Leaves) -> tuple[Sequence[Any], Noted]:
-        arguments = CallLeaves([on_host(x) for x in leaves.tensors], leaves.whole, leaves.real)
-        result = self._flat.called(form, arguments)
+        result = self._flat.called(form, _call_leaves(leaves, [on_host(x) for x in leaves.tensors]))
         home = home_of(leaves.tensors)
         return [from_host(x, home) for x in contents(result.parts)], result.noted
 
     def _traced(self, form: int, leaves: Leaves) -> tuple[Sequence[Any], Noted]:
-        numbers = form, tuple(leaves.whole), tuple(leaves.real)
-        device = device_of(self.call.get("device"), ())
-        tensors = tuple(outline_of(x) for x in leaves.tensors)
-        noted, outlines = self._outlined(*numbers, device, tensors)
+        numbers = form, tuple(leaves.whole), tuple(leaves.real), tuple(leaves.textures)
+        device = device_of(self.call.get("device"), leaves.textures)
+        noted, outlines = self._outlined(form, leaves, device)
         call = FlatCall(self._flat, *numbers, device, tuple(map(canonical, outlines)))
         return bind(call, leaves.tensors), noted
 
-    def _outlined(self, *key: Any) -> _Outlined:
-        """`_outline`, cached for as long as the values that the function reads are current."""
+    def _outlined(self, form: int, leaves: Leaves, device: Device) -> _Outlined:
+        """The structure of the result and the outlines of its leaves, from a trace.
+
+        Cached for as long as the values that the function reads are current.
+        """
+        tensors = tuple(outline_of(x) for x in leaves.tensors)
+        # By their serials, so that the cache keeps no texture alive.
+        textures = tuple(texture.serial for texture in leaves.textures)
+        key = form, tuple(leaves.whole), tuple(leaves.real), textures, device, tensors
         kept = self._outlines.get(key)
         if kept is not None and kept[0].are_current():
             return kept[1]
         reads = None
         with suppress(LanguageError):  # The function captures too much to compare.
             reads = Reads(self.__name__, [(self.__name__, self.function), ("call", self.call)])
-        outlined = self._outline(*key)
+        arguments = _call_leaves(leaves, [hollow(tensor) for tensor in tensors])
+        with device:
+            result, outlines = self._flat.outlined(form, arguments)
+        outlined = result.noted, tuple(outlines)
         if reads is not None:
             self._outlines[key] = reads, outlined
             if len(self._outlines) > SHAPES:
                 self._outlines.popitem(last=False)
         return outlined
 
-    def _outline(
-        self,
-        form: int,
-        whole: tuple[int, ...],
-        real: tuple[float, ...],
-        device: Device,
-        tensors: Sequence[Outline],
-    ) -> _Outlined:
-        """Traces the function for the structure of its result and the outlines of its leaves."""
-        arguments = CallLeaves([hollow(tensor) for tensor in tensors], whole, real)
-        with device:
-            result, outlines = self._flat.outlined(form, arguments)
-        return result.noted, tuple(outlines)
-
     def __repr__(self) -> str:
         return f"sad.jax.wrap({self.function!r})"
+
+
+def _call_leaves(leaves: Leaves, tensors: Sequence[HostArray]) -> CallLeaves:
+    return CallLeaves(tensors, leaves.whole, leaves.real, leaves.textures)
 
 
 def _is_tensor(leaf: Any) -> bool:

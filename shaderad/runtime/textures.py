@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 
@@ -125,8 +125,19 @@ class DeviceTexture:
         self.native_by_view = native_by_view
 
 
+class NoArrayOfJax:
+    """A texture or sampler, which JAX takes for an array if it is an argument of `jax.jit`."""
+
+    __slots__ = ()
+
+    @property
+    def __jax_array__(self) -> NoReturn:
+        # JAX looks for this attribute before it reports an argument that is no array.
+        raise error("SR0484", found=type(self).__name__)
+
+
 @dataclass(frozen=True, slots=True)
-class SamplerSettings:
+class SamplerSettings(NoArrayOfJax):
     """The filters and wrap modes of `sad.sampler`; pass it to kernels for a `sad.Sampler`."""
 
     filter: Filter

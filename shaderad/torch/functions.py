@@ -71,10 +71,15 @@ class WrappedFunction(Wrapped):
                 return structure_of(dict(leaf.items()), place, "ParameterDict")
             if isinstance(leaf, torch.nn.ParameterList):
                 return structure_of(list(leaf), place, "ParameterList")
-            return leaves.number(leaf)
+            return leaves.constant(leaf)
 
         form = self._number(plain(structure_of_call(args, keywords, place)))
-        return leaves.tensors, {"whole": leaves.whole, "real": leaves.real, "form": form}
+        return leaves.tensors, {
+            "whole": leaves.whole,
+            "real": leaves.real,
+            "textures": [texture.serial for texture in leaves.textures],
+            "form": form,
+        }
 
     @_constant
     def _number(self, structure: Plain) -> int:

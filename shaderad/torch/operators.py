@@ -7,7 +7,7 @@ outlines say.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from functools import cached_property
 from typing import Any, cast
@@ -20,6 +20,8 @@ from torch.autograd.function import (
     _SingleLevelFunction,  # pyright: ignore[reportPrivateUsage]
 )
 
+from shaderad.arrays.textures import Texture, texture_by_serial
+from shaderad.diagnostics import error
 from shaderad.torch.tensors import empty, from_host, hollow, home_of, like, on_host
 from shaderad.wrapped.flat import CallLeaves, DerivativeForm, Flat, FlatAt, LinearMap
 from shaderad.wrapped.parts import contents
@@ -29,7 +31,9 @@ Tensors = Sequence[torch.Tensor]
 _torch: Any = torch
 _internal, _forward_ad, _unpack_dual = _torch._C, cast("Any", forward_ad), _torch._VF._unpack_dual
 _LIBRARY: Any = torch.library.Library("shaderad", "FRAGMENT")
-_SCHEMA = "(Tensor[] tensors, *, SymInt[] whole, float[] real, int form) -> Tensor[]"
+_SCHEMA = (
+    "(Tensor[] tensors, *, SymInt[] whole, float[] real, int[] textures, int form) -> Tensor[]"
+)
 
 asked: ContextVar[list[FlatAt] | None] = ContextVar("shaderad_torch_asked", default=None)
 """The list to which a call that will be differentiated appends its primal."""
@@ -63,14 +67,10 @@ class TensorOperator(ABC):
         return PushedOperator(f"{self.name}_fwd", self)
 
     @abstractmethod
-    def run(
-        self, tensors: Tensors, *, whole: Sequence[int], real: Sequence[float], form: int
-    ) -> list[torch.Tensor]: ...
+    def run(self, tensors: Tensors, *, form: int, **numbers: Any) -> list[torch.Tensor]: ...
 
     @abstractmethod
-    def _fake(
-        self, tensors: Tensors, *, whole: Sequence[int], real: Sequence[float], form: int
-    ) -> list[torch.Tensor]: ...
+    def _fake(self, tensors: Tensors, *, form: int, **numbers: Any) -> list[torch.Tensor]: ...
 
     @abstractmethod
     def conformed(
@@ -164,6 +164,7 @@ class _Differentiated(_SingleLevelFunction):
         finally:
             asked.reset(token)
         ctx.operator, ctx.numbers = operator, numbers
+        ctx.textures = _textures(numbers["textures"])  # kept until the pass backward
         ctx.floats = tuple(x.dtype.is_floating_point for x in results)
         ctx.set_materialize_grads(False)
         # Uploaded arrays live as long as the saved tensors: until a backward pass releases them,
@@ -213,10 +214,8 @@ class PrimalOperator(TensorOperator):
         self.pullback  # noqa: B018
         self.pushforward  # noqa: B018
 
-    def run(
-        self, tensors: Tensors, *, whole: Sequence[int], real: Sequence[float], form: int
-    ) -> list[torch.Tensor]:
-        arguments = _arguments(tensors, whole, real, on_host)
+    def run(self, tensors: Tensors, *, form: int, **numbers: Any) -> list[torch.Tensor]:
+        arguments = _arguments(tensors, numbers, on_host)
         runs = asked.get()
         if runs is None:
             result = self._primal.called(form, arguments)
@@ -227,10 +226,8 @@ class PrimalOperator(TensorOperator):
         latest.set(result.noted)
         return self.conformed(contents(result.parts), tensors, form)
 
-    def _fake(
-        self, tensors: Tensors, *, whole: Sequence[int], real: Sequence[float], form: int
-    ) -> list[torch.Tensor]:
-        arguments = _arguments(tensors, [int(n) for n in whole], real, hollow)
+    def _fake(self, tensors: Tensors, *, form: int, **numbers: Any) -> list[torch.Tensor]:
+        arguments = _arguments(tensors, numbers, hollow)
         result, outlines = self._primal.outlined(form, arguments)
         latest.set(result.noted)
         home = home_of(tensors)
@@ -270,13 +267,11 @@ class LinearOperator(TensorOperator):
         finally:
             _kept_primal.reset(token)
 
-    def run(
-        self, tensors: Tensors, *, whole: Sequence[int], real: Sequence[float], form: int
-    ) -> list[torch.Tensor]:
+    def run(self, tensors: Tensors, *, form: int, **numbers: Any) -> list[torch.Tensor]:
         own, derivatives = self.linear.taken_apart(form, tensors)
         primal = _kept_primal.get()
         if primal is None:
-            primal = self.linear.primal_at(form, _arguments(own, whole, real, on_host))
+            primal = self.linear.primal_at(form, _arguments(own, numbers, on_host))
         parts = self.linear.mapped(form, primal, [on_host(x) for x in derivatives])
         return self.conformed(contents(parts), tensors, form)
 
@@ -287,9 +282,7 @@ class PulledOperator(LinearOperator):
     def __init__(self, name: str, primal: TensorOperator) -> None:
         super().__init__(name, primal, primal.flat.pulled)
 
-    def _fake(
-        self, tensors: Tensors, *, whole: Sequence[int], real: Sequence[float], form: int
-    ) -> list[torch.Tensor]:
+    def _fake(self, tensors: Tensors, *, form: int, **numbers: Any) -> list[torch.Tensor]:
         return [torch.empty_like(tensor, memory_format=torch.contiguous_format)
                 for tensor in self._wanted(tensors, form)]  # fmt: skip
 
@@ -311,12 +304,10 @@ class PushedOperator(LinearOperator):
     def __init__(self, name: str, primal: TensorOperator) -> None:
         super().__init__(name, primal, primal.flat.pushed)
 
-    def _fake(
-        self, tensors: Tensors, *, whole: Sequence[int], real: Sequence[float], form: int
-    ) -> list[torch.Tensor]:
+    def _fake(self, tensors: Tensors, *, form: int, **numbers: Any) -> list[torch.Tensor]:
         own, _ = self.linear.taken_apart(form, tensors)
         inner = self.linear.asked(form)
-        results = self.primal._fake(own, whole=whole, real=real, form=inner.form)
+        results = self.primal._fake(own, **{**numbers, "form": inner.form})
         return [x for x, is_float in zip(results, inner.leaves, strict=True) if is_float]
 
     def conformed(
@@ -328,8 +319,18 @@ class PushedOperator(LinearOperator):
 
 def _arguments(
     tensors: Tensors,
-    whole: Sequence[int],
-    real: Sequence[float],
+    numbers: Mapping[str, Any],
     content: Callable[[torch.Tensor], np.ndarray[Any, Any]],
 ) -> CallLeaves:
-    return CallLeaves([content(x) for x in tensors], whole, real)
+    whole = [int(n) for n in numbers["whole"]]
+    textures = _textures(numbers["textures"])
+    return CallLeaves([content(x) for x in tensors], whole, numbers["real"], textures)
+
+
+def _textures(serials: Sequence[int]) -> list[Texture]:
+    """The textures with these numbers; raises SR0485 for one that no longer exists."""
+    textures = [texture_by_serial.get(serial) for serial in serials]
+    alive = [texture for texture in textures if texture is not None]
+    if len(alive) < len(textures):
+        raise error("SR0485")
+    return alive

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
 from typing import Any, TypeVar
@@ -17,13 +17,14 @@ import numpy as np
 
 from shaderad.arrays.arrays import Array
 from shaderad.arrays.tape import When
+from shaderad.arrays.textures import Texture
 from shaderad.diagnostics import error
 from shaderad.differentiate.forms import derivative_like
 from shaderad.differentiate.linearised import linearised, linearised_as_graph
 from shaderad.differentiate.transforms import jvp, vjp
 from shaderad.lower.bindings import Mode
 from shaderad.wrapped.parts import ArrayPart, Path
-from shaderad.wrapped.structures import Forms
+from shaderad.wrapped.structures import Forms, Structure, tree_of
 
 HostArray = np.ndarray[Any, Any]
 T = TypeVar("T")
@@ -36,6 +37,20 @@ class CallLeaves:
     tensors: Sequence[HostArray]
     whole: Sequence[int]
     real: Sequence[float]
+    textures: Sequence[Texture] = ()
+
+    def __post_init__(self) -> None:
+        if any(texture.is_followed for texture in self.textures):
+            raise error("SR0483")
+
+    def tree(self, structure: Structure, tensors: Sequence[Any]) -> Any:
+        """The tree of a structure with these leaves, but `tensors` in place of host arrays."""
+        numbers = iter(self.whole), iter(self.real)
+        return tree_of(structure, iter(tensors), *numbers, self.textures)
+
+    def with_tensors(self, tensors: Sequence[HostArray]) -> CallLeaves:
+        """The same leaves with other tensors."""
+        return replace(self, tensors=tensors)
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,8 +281,7 @@ class LinearMap(Flat):
             return
         asked = self.asked(form)
         own, _ = self.taken_apart(form, leaves.tensors)
-        own_leaves = CallLeaves(own, leaves.whole, leaves.real)
-        self.primal.check(asked.form, own_leaves, self.mode, asked.tensors)
+        self.primal.check(asked.form, leaves.with_tensors(own), self.mode, asked.tensors)
 
     def taken_apart(self, form: int, tensors: Sequence[T]) -> tuple[Sequence[T], Sequence[T]]:
         """The tensors of the primal, and the mapped inputs."""
@@ -280,8 +294,7 @@ class LinearMap(Flat):
 
     def _typed_primal(self, form: int, leaves: CallLeaves) -> tuple[Typed, Sequence[HostArray]]:
         own, mapped = self.taken_apart(form, leaves.tensors)
-        own_leaves = CallLeaves(own, leaves.whole, leaves.real)
-        return self.primal.typed(self.asked(form).form, own_leaves), mapped
+        return self.primal.typed(self.asked(form).form, leaves.with_tensors(own)), mapped
 
 
 class PulledBack(LinearMap):

@@ -39,7 +39,6 @@ from shaderad.wrapped.structures import (
     derivative_tree,
     structure_of,
     tensor_count,
-    tree_of,
     with_dicts,
 )
 
@@ -77,7 +76,7 @@ class Primal(Flat):
         return args, {**self.call, **keywords}
 
     def _tree(self, form: int, tensors: Sequence[Any], leaves: CallLeaves) -> Any:
-        return tree_of(self.forms[form], iter(tensors), iter(leaves.whole), iter(leaves.real))
+        return leaves.tree(self.forms[form], tensors)
 
 
 class Result:
@@ -186,8 +185,7 @@ class TreeFunction(Primal):
         return args.parts
 
     def _tree(self, form: int, tensors: Sequence[Any], leaves: CallLeaves) -> Any:
-        structure = with_dicts(self.forms[form])
-        return tree_of(structure, iter(tensors), iter(leaves.whole), iter(leaves.real))
+        return leaves.tree(with_dicts(self.forms[form]), tensors)
 
 
 def _is_floats(leaf: Any) -> bool:
@@ -330,7 +328,7 @@ class PlainFunction(Primal):
         return Result(self.function(*args, **self.call, **keywords))
 
     def _uploaded(self, leaves: CallLeaves) -> list[Array]:
-        device = device_of(self.call.get("device"), ())
+        device = device_of(self.call.get("device"), leaves.textures)
         return [array(x, device=device) for x in leaves.tensors]
 
 

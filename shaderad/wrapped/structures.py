@@ -14,14 +14,18 @@ from typing import Any, cast
 
 from shaderad.arrays.containers import Container, Dataclasses, Lists, Mappings, Tuples
 from shaderad.arrays.pointers import HostPointer, Pointers
+from shaderad.arrays.textures import Texture
 from shaderad.arrays.trees import Structure, built, flatten, folded
 from shaderad.diagnostics import error
 from shaderad.language.structs import info_of
+from shaderad.runtime.textures import SamplerSettings
 
 Plain = tuple[Any, Any, tuple[Any, ...]]
 """A structure, or the same in tuples alone, which the compiler of PyTorch keeps as a constant."""
 
-TENSOR, _INT, _FLOAT = (Structure(None, word, ()) for word in ("tensor", "int", "float"))
+TENSOR, _INT, _FLOAT, _TEXTURE = (
+    Structure(None, word, ()) for word in ("tensor", "int", "float", "texture")
+)
 
 
 def _kind_of(tree: Any) -> type[Container] | None:
@@ -34,19 +38,27 @@ def _kind_of(tree: Any) -> type[Container] | None:
         return Mappings
     if isinstance(tree, HostPointer):
         return Pointers
-    # `@sad.struct` makes dataclasses, too.
+    # Structs and samplers are dataclasses, too.
     if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
         return Dataclasses
     return None
 
 
 class Leaves:
-    """The leaves of a tree, sorted into tensors, ints and floats."""
+    """The leaves of a tree, sorted into tensors, ints, floats, and textures."""
 
     def __init__(self) -> None:
         self.tensors: list[Any] = []
         self.whole: list[int] = []
         self.real: list[float] = []
+        self.textures: list[Texture] = []
+
+    def constant(self, leaf: Any) -> Structure | None:
+        """Adds a texture, number, or constant and returns its structure; `None` for others."""
+        if isinstance(leaf, Texture):
+            self.textures.append(leaf)
+            return _TEXTURE
+        return self.number(leaf)
 
     def number(self, leaf: Any) -> Structure | None:
         """Adds a number or constant and returns its structure; `None` for anything else."""
@@ -89,10 +101,14 @@ def structure_of_call(
 
 
 def tree_of(
-    structure: Plain, tensors: Iterator[Any], whole: Iterator[int], real: Iterator[float]
+    structure: Plain,
+    tensors: Iterator[Any],
+    whole: Iterator[int],
+    real: Iterator[float],
+    textures: Iterable[Texture] = (),
 ) -> Any:
     """The tree of a structure with these leaves."""
-    remaining = {"tensor": tensors, "int": whole, "float": real}
+    remaining = {"tensor": tensors, "int": whole, "float": real, "texture": iter(textures)}
     leaves = [
         next(remaining[detail]) if isinstance(detail, str) else detail[1]
         for detail in _details(structure)
@@ -122,10 +138,11 @@ def derivative_tree(structure: Structure, leaves: Iterator[Any]) -> Any:
 
 
 def with_dicts(structure: Structure) -> Structure:
-    """`structure` with a dict in place of each dataclass that is not a kernel struct."""
+    """`structure` with a dict in place of each dataclass that kernels do not take as it is."""
 
     def build(kind: type[Container], detail: Any, parts: list[Any]) -> Structure:
-        is_plain = kind is Dataclasses and info_of(detail[0]) is None
+        is_plain = kind is Dataclasses and detail[0] is not SamplerSettings
+        is_plain = is_plain and info_of(detail[0]) is None
         if is_plain:
             return Structure(Mappings, (None, detail[1]), tuple(parts))
         return Structure(kind, detail, tuple(parts))

@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 import shaderad as sad
 from shaderad import float2, float3
 
@@ -75,6 +77,25 @@ def pointed(i: sad.Index, scene: Scene, x: sad.In[float], out: sad.Out[float]):
     out[i] = scene.scale * w.x * x[i] + w.y * w.y
 
 
+@sad.struct
+class Material:
+    color: sad.Texture2D[float2]
+    smooth: sad.Sampler
+    scale: float
+
+
+@sad.kernel
+def textured(i: sad.Index, m: Material, uv: sad.In[float2], out: sad.Out[float2]):
+    c = m.scale * m.color.sample(m.smooth, 0.2 + 0.4 * uv[i])
+    out[i] = c * c.yx
+
+
+@sad.graph
+def textured_loss(t, s, uv):
+    c = textured({"color": t, "smooth": s, "scale": 1.5}, uv)
+    return sad.sum(sad.dot(c, uv))
+
+
 @sad.graph
 def scan_product(x: sad.Array[float, "n"]) -> sad.Array[float]:
     return sad.sum(sad.scan(sad.mul, x) * x)
@@ -130,6 +151,13 @@ def scene(floats: Floats) -> Scene:
     return Scene(weights=sad.pointer(floats(2, 2)), scale=floats())  # pyright: ignore
 
 
+TEXELS = np.float32([[[0.3, 0.9], [1.2, 0.4]], [[0.8, 0.1], [0.5, 1.4]]])
+
+
+def material(floats: Floats) -> Material:
+    return Material(sad.texture(TEXELS), sad.sampler(wrap="clamp"), floats())  # pyright: ignore
+
+
 def cases(floats: Floats, whole: Whole) -> list[Case]:
     """Each function with arguments of a library: its arrays of floats and of whole numbers."""
     return [
@@ -142,6 +170,9 @@ def cases(floats: Floats, whole: Whole) -> list[Case]:
         Case("mesh_dict", looked_up, lambda: (mesh_dict(floats, whole),), {"dim": 5}),
         Case("mesh_struct", looked_up, lambda: (Mesh(**mesh_dict(floats, whole)),), {"dim": 5}),
         Case("pointed", pointed, lambda: (scene(floats), floats(3)), {}),
+        Case("textured", textured, lambda: (material(floats), floats(3, 2)), {}),
+        Case("textured_loss", textured_loss,
+             lambda: (sad.texture(TEXELS), sad.sampler(wrap="clamp"), floats(3, 2)), {}),
         Case("scan_product", scan_product, lambda: (floats(4),), {}),
         Case("dense", dense, lambda: (floats(2, 3), {"w": floats(3, 2), "b": floats(2)}), {}),
         Case("mixed", mixed, lambda: (Pair(floats(3), floats(2)), [floats(), floats(2)], 2), {}),

@@ -34,14 +34,14 @@ def flat_at(case: Case) -> tuple[Flat, int, CallLeaves]:
 
     def place(leaf: Any) -> Any:
         if not isinstance(leaf, np.ndarray):
-            return leaves.number(leaf)
+            return leaves.constant(leaf)
         leaves.tensors.append(leaf.copy())
         return TENSOR
 
     flat = primal_of(case.function, case.call)
     form = flat.forms.number(structure_of((args, {}), place, "args"))
     assert len(leaves.tensors) == len(arrays_in(args))
-    return flat, form, CallLeaves(leaves.tensors, leaves.whole, leaves.real)
+    return flat, form, CallLeaves(leaves.tensors, leaves.whole, leaves.real, leaves.textures)
 
 
 def drawn_like(arrays: list[np.ndarray], seed: int) -> list[np.ndarray | None]:
@@ -114,6 +114,4 @@ def test_that_holds_of_derivatives_too(device: sad.Device, case: Case, name: str
     derivative = getattr(flat, name)
     number = derivative.forms.number(DerivativeForm(form, *masks))
     behind = known(bars if name == "pulled" else dots)
-    assert_transposed(
-        derivative, number, CallLeaves([*given.tensors, *behind], given.whole, given.real)
-    )
+    assert_transposed(derivative, number, given.with_tensors([*given.tensors, *behind]))
