@@ -152,8 +152,8 @@ class Texture(NoArrayOfJax):
     @property
     def is_followed(self) -> bool:
         """True while a transform or graph computes with this texture."""
-        # The content of a traced array is unknown.
-        return self.texels.buffer is None or trace_of([self.texels]) is not None
+        device = cast("Device | None", self.device)  # one that is traced is on none
+        return device is None or trace_of([self.texels]) is not None
 
     @property
     def resource(self) -> DeviceTexture:

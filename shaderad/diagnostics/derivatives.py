@@ -225,8 +225,8 @@ MESSAGES: dict[str, Message] = {
         "in `jax.vmap`; for gradients by texels, pass an array to `render.texture`",
     ),
     "SR0485": _derivative(
-        "code that PyTorch compiled needs a texture that no longer exists",
-        help="keep the texture until the backward pass has run",
+        "code that PyTorch traced needs a texture that no longer exists",
+        help="keep the texture as long as the code, or trace it again with another texture",
     ),
     "SR0478": _derivative(
         "a derivative is requested with respect to a tensor that gets none",

@@ -96,6 +96,42 @@ def textured_loss(t, s, uv):
     return sad.sum(sad.dot(c, uv))
 
 
+@sad.kernel
+def printed(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
+    y[i] = sad.log(x[i])
+    print("x", x[i])  # noqa: T201
+
+
+@sad.kernel
+def root(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
+    y[i] = sad.sqrt(x[i])
+
+
+@sad.kernel
+def watched(i: sad.Index, x: sad.In[float]):
+    print("watched", x[i])  # noqa: T201
+    assert x[i] > 0.0, "positive"
+
+
+def doubled(x):
+    """With a kernel that prints, checks, and writes nothing."""
+    watched(x)
+    return 2.0 * x
+
+
+def textured_parts(parts, uv, sampler):
+    """With a texture that is the first part of a container."""
+    t = parts.left if isinstance(parts, Pair) else parts["t" if isinstance(parts, dict) else 0]
+    return textured({"color": t, "smooth": sampler, "scale": 1.5}, uv)
+
+
+@sad.graph
+def accumulated(x):
+    """A gradient, added in place to an array."""
+    _, pullback = sad.vjp(square, x, 2.0)
+    return pullback(sad.sin(x), accumulate=(x * x, None))[0]
+
+
 @sad.graph
 def scan_product(x: sad.Array[float, "n"]) -> sad.Array[float]:
     return sad.sum(sad.scan(sad.mul, x) * x)
@@ -170,6 +206,7 @@ def cases(floats: Floats, whole: Whole) -> list[Case]:
         Case("mesh_dict", looked_up, lambda: (mesh_dict(floats, whole),), {"dim": 5}),
         Case("mesh_struct", looked_up, lambda: (Mesh(**mesh_dict(floats, whole)),), {"dim": 5}),
         Case("pointed", pointed, lambda: (scene(floats), floats(3)), {}),
+        Case("accumulated", accumulated, lambda: (floats(3),), {}),
         Case("textured", textured, lambda: (material(floats), floats(3, 2)), {}),
         Case("textured_loss", textured_loss,
              lambda: (sad.texture(TEXELS), sad.sampler(wrap="clamp"), floats(3, 2)), {}),

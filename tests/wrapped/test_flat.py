@@ -12,7 +12,7 @@ from shaderad.wrapped.flat import CallLeaves, DerivativeForm, Flat
 from shaderad.wrapped.parts import contents
 from shaderad.wrapped.primals import primal_of
 from shaderad.wrapped.structures import TENSOR, Leaves, structure_of
-from tests.wrapped.functions import Case, arrays_in, cases
+from tests.wrapped.functions import Case, arrays_in, cases, printed
 
 SAME = 1e-5
 """Relative: sums of float32 in two orders."""
@@ -78,12 +78,6 @@ def assert_transposed(flat: Flat, form: int, given: CallLeaves) -> tuple[list[An
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_the_pullback_is_the_transposed_pushforward(device: sad.Device, case: Case) -> None:
     assert_transposed(*flat_at(case))
-
-
-@sad.kernel
-def printed(i: sad.Index, x: sad.In[float], y: sad.Out[float]):
-    y[i] = sad.log(x[i])
-    print("x", x[i])  # noqa: T201
 
 
 @pytest.mark.parametrize(
