@@ -133,7 +133,6 @@ class Texture(NoArrayOfJax):
         outline: All but the content.
         texels: The texels of all levels as floats, in an array that lies in the texture: what
             traces follow, and launches bind. No array function can read it.
-        serial: Its number, which no other texture of the process has had.
     """
 
     __slots__ = ("__weakref__", "outline", "serial", "texels")
@@ -141,7 +140,7 @@ class Texture(NoArrayOfJax):
     def __init__(self, outline: TextureOutline, texels: Array) -> None:
         self.outline = outline
         self.texels = texels
-        self.serial = next(_serials)
+        self.serial = next(_serials)  # no other texture of the process has this number
         texture_by_serial[self.serial] = self
 
     @property

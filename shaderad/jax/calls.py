@@ -20,10 +20,11 @@ import numpy as np
 
 from shaderad.arrays.textures import Texture
 from shaderad.device.devices import Device
-from shaderad.jax.tensors import HostArray, in_form, on_host
-from shaderad.wrapped.flat import CallLeaves, Flat, FlatAt, LinearMap
+from shaderad.jax.tensors import in_form, on_host
+from shaderad.wrapped.flat import Flat, FlatAt, LinearMap
 from shaderad.wrapped.parts import ArrayPart, Outline, contents
 from shaderad.wrapped.primals import Primal
+from shaderad.wrapped.structures import CallLeaves, HostArray
 
 TICKET = np.dtype(np.uint32)
 KEPT_RUNS = 32

@@ -17,7 +17,6 @@ from shaderad.execute.call import device_of
 from shaderad.jax.calls import FlatCall
 from shaderad.jax.primitive import bind
 from shaderad.jax.tensors import (
-    HostArray,
     canonical,
     from_host,
     hollow,
@@ -26,7 +25,6 @@ from shaderad.jax.tensors import (
     outline_of,
 )
 from shaderad.trace.captures import Reads
-from shaderad.wrapped.flat import CallLeaves
 from shaderad.wrapped.functions import Wrapped
 from shaderad.wrapped.parts import Outline, contents
 from shaderad.wrapped.primals import Noted, primal_of
@@ -65,7 +63,7 @@ class JaxFunction(Wrapped):
         return tree_of(structure, iter(results), iter(whole), iter(real))
 
     def _called(self, form: int, leaves: Leaves) -> tuple[Sequence[Any], Noted]:
-        result = self._flat.called(form, _call_leaves(leaves, [on_host(x) for x in leaves.tensors]))
+        result = self._flat.called(form, leaves.with_content([on_host(x) for x in leaves.tensors]))
         home = home_of(leaves.tensors)
         return [from_host(x, home) for x in contents(result.parts)], result.noted
 
@@ -91,7 +89,7 @@ class JaxFunction(Wrapped):
         reads = None
         with suppress(LanguageError):  # The function captures too much to compare.
             reads = Reads(self.__name__, [(self.__name__, self.function), ("call", self.call)])
-        arguments = _call_leaves(leaves, [hollow(tensor) for tensor in tensors])
+        arguments = leaves.with_content([hollow(tensor) for tensor in tensors])
         with device:
             result, outlines = self._flat.outlined(form, arguments)
         outlined = result.noted, tuple(outlines)
@@ -103,10 +101,6 @@ class JaxFunction(Wrapped):
 
     def __repr__(self) -> str:
         return f"sad.jax.wrap({self.function!r})"
-
-
-def _call_leaves(leaves: Leaves, tensors: Sequence[HostArray]) -> CallLeaves:
-    return CallLeaves(tensors, leaves.whole, leaves.real, leaves.textures)
 
 
 def _is_tensor(leaf: Any) -> bool:
@@ -128,13 +122,15 @@ def wrap(function: Callable[..., Any], **call: Any) -> JaxFunction:
 
     Returns:
         A function of the same arguments, with arrays of JAX in place of arrays, also in tuples,
-        lists, dicts, dataclasses and structs. Its results are arrays of JAX beside the arguments,
-        on the CPU or another device; arrays of structs are dicts of arrays.
+        lists, dicts, dataclasses and structs. Textures and samplers stay as they are: transforms of
+        JAX capture them. Its results are arrays of JAX beside the arguments, on the CPU or another
+        device; arrays of structs are dicts of arrays.
 
     Raises:
         DerivativeError: SR0453 for an array of floats in `call`, SR0466 if `function` is not
-            callable; when called, SR0477 for an argument that is neither array nor number; when
-            differentiated, SR0478 for an array from which no derivative flows, SR0472 for forward
+            callable; when called, SR0477 for an argument that is neither array nor number,
+            SR0483 for a texture that a transform of shaderad differentiates; when differentiated,
+            SR0478 for an array from which no derivative flows, SR0472 for forward
             mode through a `custom_vjp`.
 
     Differentiable in every array of floats of the positional arguments, in both modes.

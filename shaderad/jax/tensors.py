@@ -9,8 +9,8 @@ import jax
 import numpy as np
 
 from shaderad.wrapped.parts import Outline
+from shaderad.wrapped.structures import HostArray
 
-HostArray = np.ndarray[Any, Any]
 _jax = cast("Any", jax)
 
 

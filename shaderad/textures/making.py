@@ -131,6 +131,7 @@ def _texels(image: Any, dimension: Dimension | None) -> _Image:
     """The texels of an image with their channels; raises SR0816 and SR0817."""
     has_channels: bool | None = None
     if isinstance(image, Array):
+        image.check_readable("`sad.texture`")
         has_channels = isinstance(image.element, types.Vector)
         data, kind = image.numpy(), str(image.element)
     elif hasattr(image, "mode") and hasattr(image, "convert"):  # a picture of Pillow

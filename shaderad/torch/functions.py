@@ -109,14 +109,16 @@ def wrap(function: Callable[..., Any], **call: Any) -> WrappedFunction:
 
     Returns:
         A function of the same arguments, with tensors in place of arrays, also in tuples, lists,
-        dicts, dataclasses and structs. Its results are tensors beside the arguments, on the CPU or
-        another device; arrays of structs are dicts of tensors.
+        dicts, dataclasses and structs. Textures and samplers stay as they are: PyTorch takes them
+        for constants. Its results are tensors beside the arguments, on the CPU or another device;
+        arrays of structs are dicts of tensors.
 
     Raises:
         DerivativeError: SR0453 for an array of floats in `call`, SR0466 if `function` is not
-            callable; when called, SR0477 for an argument that is neither tensor nor number; when
-            differentiated, SR0478 for a tensor from which no derivative flows, SR0472 for forward
-            mode through a `custom_vjp`.
+            callable; when called, SR0477 for an argument that is neither tensor nor number,
+            SR0483 for a texture that a transform of shaderad differentiates, SR0485 for one that no
+            longer exists; when differentiated, SR0478 for a tensor from which no derivative
+            flows, SR0472 for forward mode through a `custom_vjp`.
 
     Differentiable in every tensor of floats of the positional arguments, in both modes.
     """

@@ -23,9 +23,10 @@ from torch.autograd.function import (
 from shaderad.arrays.textures import Texture, texture_by_serial
 from shaderad.diagnostics import error
 from shaderad.torch.tensors import empty, from_host, hollow, home_of, like, on_host
-from shaderad.wrapped.flat import CallLeaves, DerivativeForm, Flat, FlatAt, LinearMap
+from shaderad.wrapped.flat import DerivativeForm, Flat, FlatAt, LinearMap
 from shaderad.wrapped.parts import contents
 from shaderad.wrapped.primals import Noted, Primal
+from shaderad.wrapped.structures import CallLeaves
 
 Tensors = Sequence[torch.Tensor]
 _torch: Any = torch

@@ -8,49 +8,22 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
 from typing import Any, TypeVar
 
-import numpy as np
-
 from shaderad.arrays.arrays import Array
 from shaderad.arrays.tape import When
-from shaderad.arrays.textures import Texture
 from shaderad.diagnostics import error
 from shaderad.differentiate.forms import derivative_like
 from shaderad.differentiate.linearised import linearised, linearised_as_graph
 from shaderad.differentiate.transforms import jvp, vjp
 from shaderad.lower.bindings import Mode
 from shaderad.wrapped.parts import ArrayPart, Path
-from shaderad.wrapped.structures import Forms, Structure, tree_of
+from shaderad.wrapped.structures import CallLeaves, Forms, HostArray
 
-HostArray = np.ndarray[Any, Any]
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class CallLeaves:
-    """The leaves of the arguments of one call."""
-
-    tensors: Sequence[HostArray]
-    whole: Sequence[int]
-    real: Sequence[float]
-    textures: Sequence[Texture] = ()
-
-    def __post_init__(self) -> None:
-        if any(texture.is_followed for texture in self.textures):
-            raise error("SR0483")
-
-    def tree(self, structure: Structure, tensors: Sequence[Any]) -> Any:
-        """The tree of a structure with these leaves, but `tensors` in place of host arrays."""
-        numbers = iter(self.whole), iter(self.real)
-        return tree_of(structure, iter(tensors), *numbers, self.textures)
-
-    def with_tensors(self, tensors: Sequence[HostArray]) -> CallLeaves:
-        """The same leaves with other tensors."""
-        return replace(self, tensors=tensors)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,6 @@ from shaderad.lower.bindings import Mode
 from shaderad.trace.arguments import typed_arguments
 from shaderad.wrapped.flat import (
     ArrayPlace,
-    CallLeaves,
     Flat,
     FlatAt,
     Typed,
@@ -34,6 +33,7 @@ from shaderad.wrapped.flat import (
 )
 from shaderad.wrapped.parts import ArrayPart, Outline, joined, parts_in, split
 from shaderad.wrapped.structures import (
+    CallLeaves,
     Leaves,
     Structure,
     derivative_tree,

@@ -1,16 +1,19 @@
 """Trees of tensors <-> a structure, and the flat lists that operators of other libraries take.
 
 Invariant: a structure is hashable, so that the compiler of another library can keep it, and holds
-neither numbers nor the content of tensors, so each function is called with few structures.
+neither numbers, textures, nor the content of tensors. So each function is called with few
+structures.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from enum import Enum
 from threading import Lock
 from typing import Any, cast
+
+import numpy as np
 
 from shaderad.arrays.containers import Container, Dataclasses, Lists, Mappings, Tuples
 from shaderad.arrays.pointers import HostPointer, Pointers
@@ -20,6 +23,7 @@ from shaderad.diagnostics import error
 from shaderad.language.structs import info_of
 from shaderad.runtime.textures import SamplerSettings
 
+HostArray = np.ndarray[Any, Any]
 Plain = tuple[Any, Any, tuple[Any, ...]]
 """A structure, or the same in tuples alone, which the compiler of PyTorch keeps as a constant."""
 
@@ -44,6 +48,29 @@ def _kind_of(tree: Any) -> type[Container] | None:
     return None
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class CallLeaves:
+    """The leaves of the arguments of one call."""
+
+    tensors: Sequence[HostArray]
+    whole: Sequence[int]
+    real: Sequence[float]
+    textures: Sequence[Texture] = ()
+
+    def __post_init__(self) -> None:
+        if any(texture.is_followed for texture in self.textures):
+            raise error("SR0483")
+
+    def tree(self, structure: Structure, tensors: Sequence[Any]) -> Any:
+        """The tree of a structure with these leaves, but `tensors` in place of host arrays."""
+        numbers = iter(self.whole), iter(self.real)
+        return tree_of(structure, iter(tensors), *numbers, self.textures)
+
+    def with_tensors(self, tensors: Sequence[HostArray]) -> CallLeaves:
+        """The same leaves with other tensors."""
+        return dataclasses.replace(self, tensors=tensors)
+
+
 class Leaves:
     """The leaves of a tree, sorted into tensors, ints, floats, and textures."""
 
@@ -52,6 +79,10 @@ class Leaves:
         self.whole: list[int] = []
         self.real: list[float] = []
         self.textures: list[Texture] = []
+
+    def with_content(self, tensors: Sequence[HostArray]) -> CallLeaves:
+        """The leaves of a call, with the content of the tensors."""
+        return CallLeaves(tensors, self.whole, self.real, self.textures)
 
     def constant(self, leaf: Any) -> Structure | None:
         """Adds a texture, number, or constant and returns its structure; `None` for others."""

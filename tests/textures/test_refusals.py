@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -43,14 +44,16 @@ def test_arguments_that_are_no_sampler(device: sad.Device) -> None:
         sampled(sad.texture(PICTURE), "linear", AT)
 
 
-def test_pytorch_gives_arrays_and_captures_textures(device: sad.Device) -> None:
+@pytest.mark.parametrize("captured", [False, True])
+def test_pytorch_differentiates_beside_textures(device: sad.Device, captured: bool) -> None:
     torch = pytest.importorskip("torch")
     picture = np.float32(np.random.default_rng(1).uniform(0, 1, PICTURE.shape))
     t, s = sad.texture(picture), sad.sampler()
     at = torch.tensor([[0.3, 0.4], [0.6, 0.1]], requires_grad=True)
-    with pytest.raises(sad.DerivativeError, match=r"SR0477.*is a `Texture`"):
-        sad.torch.wrap(sampled)(t, s, at)
-    wrapped = sad.torch.wrap(lambda at: sampled(t, s, at))
+    if captured:
+        wrapped = sad.torch.wrap(lambda at: sampled(t, s, at))
+    else:
+        wrapped = partial(sad.torch.wrap(sampled), t, s)
     found = wrapped(at)
     found.sum().backward()
     expected, pullback = sad.vjp(sampled, t, s, at.detach().numpy())

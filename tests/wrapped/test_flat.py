@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import shaderad as sad
-from shaderad.wrapped.flat import CallLeaves, DerivativeForm, Flat
+from shaderad.wrapped.flat import DerivativeForm, Flat
 from shaderad.wrapped.parts import contents
 from shaderad.wrapped.primals import primal_of
-from shaderad.wrapped.structures import TENSOR, Leaves, structure_of
+from shaderad.wrapped.structures import TENSOR, CallLeaves, Leaves, structure_of
 from tests.wrapped.functions import Case, arrays_in, cases, printed
 
 SAME = 1e-5
@@ -41,7 +41,7 @@ def flat_at(case: Case) -> tuple[Flat, int, CallLeaves]:
     flat = primal_of(case.function, case.call)
     form = flat.forms.number(structure_of((args, {}), place, "args"))
     assert len(leaves.tensors) == len(arrays_in(args))
-    return flat, form, CallLeaves(leaves.tensors, leaves.whole, leaves.real, leaves.textures)
+    return flat, form, leaves.with_content(leaves.tensors)
 
 
 def drawn_like(arrays: list[np.ndarray], seed: int) -> list[np.ndarray | None]:
