@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from shaderad.arguments.kinds import (
     ArgumentPart,
@@ -22,7 +22,7 @@ from shaderad.ir.types import ResourceType, TextureType, Type
 if TYPE_CHECKING:
     from shaderad.arrays.arrays import Array
     from shaderad.device.devices import Device
-    from shaderad.runtime.textures import Dimension, TextureLayout
+    from shaderad.runtime.textures import TextureLayout
 
 
 class OpenTexture(Texture, Opened):
@@ -40,8 +40,8 @@ class OpenTexture(Texture, Opened):
         return self.open_size
 
     @property
-    def dimension(self) -> Dimension:
-        return cast("Dimension", self.type.dimension.value.lower())
+    def dimension(self) -> str:
+        return self.type.dimension.value
 
     @property
     def layout(self) -> TextureLayout:
@@ -106,7 +106,7 @@ class TextureKind(ResourceKind):
         description = f"a `{type(value).__name__}`"
         if isinstance(value, Texture):
             description = f"a {value.dimension} texture of `{value.texels.element}`"
-            if value.dimension == t.dimension.value.lower() and value.texels.element == t.element:
+            if value.dimension == t.dimension.value and value.texels.element == t.element:
                 return value
         raise error("SR0819", name=name, type=t, found=description, make="sad.texture(image)")
 

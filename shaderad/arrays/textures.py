@@ -20,7 +20,7 @@ from shaderad.device.devices import Device, asked_device, current_device
 from shaderad.diagnostics import error
 from shaderad.diagnostics.tracebacks import api_boundary, api_class
 from shaderad.ir.types import FLOAT, Vector
-from shaderad.runtime.textures import Dimension, NoArrayOfJax
+from shaderad.runtime.textures import NoArrayOfJax
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -186,9 +186,9 @@ class Texture(NoArrayOfJax):
         return texture_of_levels(self.device, self.layout, contents, self.mips)
 
     @property
-    def dimension(self) -> Dimension:
+    def dimension(self) -> str:
         """``"1d"``, ``"2d"``, ``"3d"`` or ``"cube"``."""
-        return self.layout.dimension
+        return self.layout.dimension.value
 
     @property
     def extents(self) -> Extents:

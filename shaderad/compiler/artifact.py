@@ -11,6 +11,7 @@ from enum import Enum
 from pathlib import Path
 
 from shaderad.diagnostics import Span
+from shaderad.ir.dimensions import Dimension
 
 
 class BindingAccess(Enum):
@@ -53,19 +54,6 @@ BINDINGS = {
 """A row for each kind of binding."""
 
 
-class TextureView(Enum):
-    """The shape in which an entry point sees a texture; values are WebGPU's view dimensions."""
-
-    __hash__ = object.__hash__
-
-    LINE = "1d"
-    PLANE = "2d"
-    PLANES = "2d-array"
-    """The faces of a cube as planes, because no target loads single texels of a cube."""
-    VOLUME = "3d"
-    CUBE = "cube"
-
-
 @dataclass(frozen=True, slots=True)
 class Binding:
     """One bound buffer, texture or sampler."""
@@ -74,8 +62,8 @@ class Binding:
     name: str
     """The name that hosts bind by: `color`, `color_bar`, `parameters`, `report`."""
     access: BindingAccess
-    view: TextureView | None = None
-    """The shape of a texture; `None` for anything else."""
+    view: Dimension | None = None
+    """The shape in which it sees a texture; `None` for anything else."""
     is_filtered: bool = False
     """True if a sampler filters this texture."""
 

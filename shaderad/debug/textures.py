@@ -9,7 +9,7 @@ import numpy as np
 
 from shaderad.frontend.textures import FILTERS
 from shaderad.ir.nodes import TextureRead
-from shaderad.ir.types import Dimension, TextureType
+from shaderad.ir.types import TextureType
 from shaderad.language.host import UserFunction
 from shaderad.runtime.texture_formats import TEXTURE_FORMATS, read_by_shaders
 
@@ -52,11 +52,11 @@ class TextureValue:
         return self._body(function)(self._texels, self._size, position, np.int32(level))
 
     def shape(self, level: Any = 0) -> tuple[Any, ...]:
-        letters = "zyx"[3 - self._type.dimension.axes :]
-        if self._type.dimension is Dimension.CUBE:
-            letters = letters[1:]
-        extent = self._body(FILTERS.functions.extent)
-        return tuple(extent(getattr(self._size, letter), np.int32(level)) for letter in letters)
+        row, extent = self._type.dimension.row, self._body(FILTERS.functions.extent)
+        extents = ((letter, getattr(self._size, letter)) for letter in row.extents)
+        return tuple(
+            extent(n, np.int32(level)) if row.is_halved(letter) else n for letter, n in extents
+        )
 
     def _filtered(self, read: TextureRead, sampler: Any, *where: Any) -> Any:
         function = FILTERS.functions.sampling(read, self._type.dimension, self._type.element)

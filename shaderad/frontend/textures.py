@@ -16,14 +16,14 @@ from shaderad.diagnostics import Span, error
 from shaderad.frontend import user_functions
 from shaderad.frontend.body import BodyReader
 from shaderad.frontend.conversions import coerce
-from shaderad.ir.nodes import Call, Function, Swizzle, TextureCall, TextureRead
+from shaderad.ir.dimensions import Dimension
+from shaderad.ir.nodes import Call, Expr, Function, Swizzle, TextureCall, TextureRead
 from shaderad.ir.types import (
     FLOAT,
     INT,
     SAMPLER,
     Access,
     BufferType,
-    Dimension,
     Scalar,
     TextureType,
     Type,
@@ -126,16 +126,19 @@ class _Read:
         self._span = span
 
     def filtered(self, sampler: Value, read: TextureRead, where: list[Value]) -> Call:
-        """A read through a sampler; a read of a line is computed from texels.
-
-        WGSL and Metal cannot sample levels of lines.
-        """
+        """A read through a sampler; one that targets cannot do is computed from texels."""
         t, span = self._type, self._span
         if not isinstance(sampler, ResourceRef) or sampler.type != SAMPLER:
             raise error("SR0303", span, found=describe(sampler), wanted=SAMPLER,
                         help="pass a parameter that is annotated `sad.Sampler`")  # fmt: skip
-        place = _place(FLOAT, t.dimension)
-        types = (place, *(FLOAT if read is TextureRead.LEVEL else place for _ in where[1:]))
+        row = t.dimension.row
+        types = (
+            _place(FLOAT, row.axes),
+            *(
+                FLOAT if read is TextureRead.LEVEL else _place(FLOAT, row.step_axes)
+                for _ in where[1:]
+            ),
+        )
         make = FILTERS.functions.sampling
         function = self._specialised(
             make(read, t.dimension, t.element),
@@ -146,7 +149,7 @@ class _Read:
         )
         coordinates = [coerce(v, wanted, span) for v, wanted in zip(where, types, strict=True)]
         args = (self._texture.number, sampler.number, *coordinates)
-        if t.dimension is Dimension.LINE:
+        if not row.is_filtered:
             return Call(type=t.element, function=function, args=args, span=span)
         name = self._texture.content.buffer
         return TextureCall(type=t.element, function=function, args=args, read=read,
@@ -154,7 +157,7 @@ class _Read:
 
     def texel(self, position: Value, level: Value) -> Call:
         t = self._type
-        place = _place(INT, t.dimension)
+        place = _place(INT, t.dimension.row.axes)
         function = self._specialised(
             FILTERS.functions.loading(t.dimension, t.element),
             self._texels,
@@ -170,13 +173,15 @@ class _Read:
         """The extents of a level, as those of an array: rows before columns."""
         function = self._specialised(FILTERS.functions.extent, INT, INT)
         on = self._body.keep(coerce(level, INT, self._span), "level")
-        size, axes = self._texture.number, self._type.dimension.axes
-        letters = ["zyx"[k] for k in range(3 - axes, 3)]
-        if self._type.dimension is Dimension.CUBE:
-            letters = letters[1:]
-        extents = (Swizzle(type=INT, value=size, components=letter) for letter in letters)
-        calls = (Call(type=INT, function=function, args=(n, on), span=self._span) for n in extents)
-        return Sequence(tuple(calls), self._span)
+        size, row = self._texture.number, self._type.dimension.row
+
+        def extent(letter: str) -> Expr:
+            whole = Swizzle(type=INT, value=size, components=letter)
+            if not row.is_halved(letter):
+                return whole
+            return Call(type=INT, function=function, args=(whole, on), span=self._span)
+
+        return Sequence(tuple(map(extent, row.extents)), self._span)
 
     @property
     def _texels(self) -> ArrayRef:
@@ -189,7 +194,6 @@ class _Read:
         return specialised
 
 
-def _place(scalar: Scalar, dimension: Dimension) -> Type:
-    """The type of coordinates, and of positions of texels: x, y, z or face; directions of cubes."""
-    axes = dimension.axes
+def _place(scalar: Scalar, axes: int) -> Type:
+    """The type of coordinates, of steps, and of positions of texels."""
     return scalar if axes == 1 else Vector(scalar, axes)

@@ -13,6 +13,8 @@ from functools import cached_property
 from math import gcd
 from typing import ClassVar
 
+from shaderad.ir.dimensions import TEXTURES, Dimension
+
 
 class Type:
     """Base of all types."""
@@ -200,21 +202,6 @@ LINEAR, MIXES_LEVELS = 1 << 6, 1 << 7
 """Bits of a sampler's settings: mix texels, mix levels; if clear, the nearest is taken."""
 
 
-class Dimension(Enum):
-    """The arrangement of a texture's texels; the value is the ending of its Python spelling."""
-
-    __hash__ = object.__hash__
-    LINE = "1D"
-    PLANE = "2D"
-    VOLUME = "3D"
-    CUBE = "Cube"
-
-    @property
-    def axes(self) -> int:
-        """Axes of a level, of which the faces of a cube are the first."""
-        return {Dimension.LINE: 1, Dimension.PLANE: 2}.get(self, 3)
-
-
 @dataclass(frozen=True)
 class ResourceType(BufferType, ABC):
     """An object of the device that a kernel reads: its content, and a number beside it.
@@ -242,7 +229,7 @@ class TextureType(ResourceType):
     As an array it has one axis: the texels of all levels, level after level, each row-major over
     (depth or face, rows, columns). So its gradient is an array, and a derivative reads the texels
     that the device's filter reads. Its number is its size: the texels along x, y and z on level 0,
-    then the number of levels. A missing axis counts as 1, and the faces of a cube as 6.
+    then the number of levels. A missing axis counts as 1, and faces count along z.
     """
 
     dimension: Dimension = Dimension.PLANE
@@ -252,7 +239,7 @@ class TextureType(ResourceType):
 
     @property
     def name(self) -> str:
-        return f"Texture{self.dimension.value}"
+        return self.dimension.row.name
 
     def __str__(self) -> str:
         return f"{self.name}[{self.element}]"
@@ -289,7 +276,7 @@ FLOAT, HALF, DOUBLE = Scalar(Kind.FLOAT), Scalar(Kind.HALF), Scalar(Kind.DOUBLE)
 INT, UINT, BOOL = Scalar(Kind.INT), Scalar(Kind.UINT), Scalar(Kind.BOOL)
 VOID = Void()
 SAMPLER = SamplerType(Access.IN, UINT, rank=0)
-_TEXTURES = (TextureType(Access.IN, FLOAT, dimension=d) for d in Dimension)
+_TEXTURES = (TextureType(Access.IN, FLOAT, dimension=d) for d in TEXTURES)
 RESOURCES: Mapping[str, ResourceType] = {t.name: t for t in (*_TEXTURES, SAMPLER)}
 """The types of textures and samplers by name. Textures exist with other elements, too."""
 

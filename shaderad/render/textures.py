@@ -238,7 +238,7 @@ class _LookUp:
         is_cube, mixes = self._texture.cube, self._filter == Filter.TRILINEAR
         filtered = self._filtered(reader)
         kernel = level_lookup(filtered, self._place, reader, mixes=mixes, is_cube=is_cube)
-        levels = levels_of(texels, LEVEL_COUNT, is_cube=is_cube)
+        levels = levels_of(texels, LEVEL_COUNT, has_layers=is_cube)
         chain = sad.concatenate([sad.reshape(x, -1) for x in levels])
         level = sad.reshape(sad.broadcast_to(level, self.uv.shape), (self._count,))
         extents = [size_array(n) for n in reversed(texels.extents)]

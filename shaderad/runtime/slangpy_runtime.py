@@ -18,12 +18,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from shaderad.compiler.artifact import Code, Program, TextureView
+from shaderad.compiler.artifact import Code, Program
 from shaderad.compiler.cache import default_cache
 from shaderad.compiler.launch_shapes import FEWEST_LANES
 from shaderad.compiler.library import library_path, modules_of
 from shaderad.diagnostics import Error, error
 from shaderad.diagnostics.progress import Work
+from shaderad.ir.dimensions import Dimension
 from shaderad.runtime import slangpy_textures
 from shaderad.runtime.base import STAGING_KEPT_BYTES, Runtime
 from shaderad.runtime.capabilities import Capabilities, Kind, limited
@@ -277,10 +278,10 @@ class SlangpyRuntime(Runtime):
     def new_texture(self, layout: TextureLayout) -> Any:
         return slangpy_textures.new_texture(self.native, layout)
 
-    def texture_views(self, layout: TextureLayout, native: Any) -> dict[TextureView, Any]:
+    def texture_views(self, layout: TextureLayout, native: Any) -> dict[Dimension, Any]:
         return slangpy_textures.views_of(self.native, layout, native)
 
-    def wrapped_views(self, layout: TextureLayout, native: Any) -> dict[TextureView, Any]:
+    def wrapped_views(self, layout: TextureLayout, native: Any) -> dict[Dimension, Any]:
         return slangpy_textures.wrapped_views_of(layout, native)
 
     def layout_of(self, native: Any) -> TextureLayout:

@@ -1,7 +1,7 @@
 """Textures and samplers in slangpy.
 
 slang-rhi can bind a cube only as a cube. Each cube of ours therefore has a second texture with its
-six planes, for entry points that load texels of a face.
+six faces as layers, for entry points that load texels of a face.
 """
 
 from __future__ import annotations
@@ -10,15 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from shaderad.compiler.artifact import Binding, TextureView
+from shaderad.compiler.artifact import Binding
 from shaderad.diagnostics import error
+from shaderad.ir.dimensions import FACE_COUNT, TEXTURES, Dimension
+from shaderad.ir.tables import check_rows
 from shaderad.runtime.slangpy_module import spy
 from shaderad.runtime.texture_formats import TEXTURE_FORMATS
 from shaderad.runtime.textures import (
-    FACE_COUNT,
-    VIEWS,
     DeviceTexture,
-    Dimension,
     SamplerSettings,
     StagedRows,
     TextureLayout,
@@ -30,12 +29,14 @@ USAGE = (
     | spy.TextureUsage.copy_destination
 )
 
-TYPES: dict[Dimension, spy.TextureType] = {
-    "1d": spy.TextureType.texture_1d,
-    "2d": spy.TextureType.texture_2d,
-    "3d": spy.TextureType.texture_3d,
-    "cube": spy.TextureType.texture_cube,
+TYPES = {
+    Dimension.LINE: spy.TextureType.texture_1d,
+    Dimension.PLANE: spy.TextureType.texture_2d,
+    Dimension.LAYERS: spy.TextureType.texture_2d_array,
+    Dimension.VOLUME: spy.TextureType.texture_3d,
+    Dimension.CUBE: spy.TextureType.texture_cube,
 }
+check_rows(TYPES, Dimension)
 ADDRESS_MODES = {
     "repeat": spy.TextureAddressingMode.wrap,
     "clamp": spy.TextureAddressingMode.clamp_to_edge,
@@ -57,35 +58,33 @@ def formats(device: Any, wanted: spy.FormatSupport) -> frozenset[str]:
 
 
 def new_texture(device: Any, layout: TextureLayout) -> Any:
-    return _created(device, layout, TYPES[layout.dimension], layer_count=1)
+    return _created(device, layout, layout.dimension)
 
 
-def _created(device: Any, layout: TextureLayout, kind: spy.TextureType, layer_count: int) -> Any:
+def _created(device: Any, layout: TextureLayout, view: Dimension) -> Any:
+    """The texture that entry points bind for `view`."""
     width, height, depth = layout.extents
     return device.create_texture(
-        type=kind,
+        type=TYPES[view],
         format=spy.Format[layout.format.slangpy_name],
         width=width,
         height=height,
-        depth=1 if layout.is_cube else depth,
-        array_length=layer_count,
+        depth=1 if view.row.has_layers else depth,
+        array_length=layout.layer_count if view is Dimension.LAYERS else 1,
         mip_count=layout.level_count,
         usage=USAGE,
     )
 
 
-def views_of(device: Any, layout: TextureLayout, native: Any) -> dict[TextureView, Any]:
+def views_of(device: Any, layout: TextureLayout, native: Any) -> dict[Dimension, Any]:
     """The textures that entry points may bind in place of views."""
-    views = wrapped_views_of(layout, native)
-    if layout.is_cube:
-        planes = _created(device, layout, spy.TextureType.texture_2d_array, FACE_COUNT)
-        views[TextureView.PLANES] = planes
-    return views
+    others = layout.views - {layout.dimension}
+    return wrapped_views_of(layout, native) | {v: _created(device, layout, v) for v in others}
 
 
-def wrapped_views_of(layout: TextureLayout, native: Any) -> dict[TextureView, Any]:
+def wrapped_views_of(layout: TextureLayout, native: Any) -> dict[Dimension, Any]:
     """The same for a wrapped texture."""
-    return {VIEWS[layout.dimension][0]: native}
+    return {layout.dimension: native}
 
 
 def bound_as(binding: Binding, texture: DeviceTexture) -> Any:
@@ -98,7 +97,7 @@ def bound_as(binding: Binding, texture: DeviceTexture) -> Any:
 
 def layout_of(native: Any) -> TextureLayout:
     """The layout of a wrapped texture."""
-    kinds: dict[Any, Dimension] = {kind: dimension for dimension, kind in TYPES.items()}
+    kinds = {kind: dimension for dimension, kind in TYPES.items() if dimension in TEXTURES}
     names = {spy.Format[row.slangpy_name]: row for row in TEXTURE_FORMATS.values()}
     desc = native.desc
     is_known = desc.type in kinds and desc.format in names and desc.array_length == 1
@@ -106,7 +105,7 @@ def layout_of(native: Any) -> TextureLayout:
         shown = f"{desc.type.name}, {desc.format.name}, {desc.array_length} layers"
         raise error("SR0632", found=shown, usage="shader_resource, copy_source, copy_destination")
     dimension = kinds[desc.type]
-    depth = FACE_COUNT if dimension == "cube" else desc.depth
+    depth = FACE_COUNT if dimension is Dimension.CUBE else desc.depth
     extents = (desc.width, desc.height, depth)
     return TextureLayout(dimension, names[desc.format], extents, desc.mip_count)
 
@@ -129,17 +128,17 @@ def write_level(encoder: Any, texture: DeviceTexture, level: int, content: memor
     channels = layout.format.channel_count
     shape = layout.level_shape(level) + ((channels,) if channels > 1 else ())
     values = np.frombuffer(content, layout.format.dtype).reshape(shape)
-    planes = values if layout.is_cube else values[None]
+    layers = values if layout.dimension.row.has_layers else values[None]
     # slangpy refuses read-only arrays even as input.
-    planes = planes if planes.flags.writeable else planes.copy()
+    layers = layers if layers.flags.writeable else layers.copy()
     for native in texture.native_by_view.values():
-        for layer, plane in enumerate(planes):
+        for layer, plane in enumerate(layers):
             encoder.upload_texture_data(native, layer, level, plane)
 
 
 def copy_level(encoder: Any, texture: DeviceTexture, rows: StagedRows, staging: Any) -> None:
     """Records the copy of a level to the start of `staging`."""
-    layer_count = FACE_COUNT if texture.layout.is_cube else 1
+    layer_count = texture.layout.layer_count
     size = rows.byte_count // layer_count
     for layer in range(layer_count):
         encoder.copy_texture_to_buffer(

@@ -23,7 +23,7 @@ from shaderad.runtime.textures import (
 )
 
 if TYPE_CHECKING:
-    from shaderad.compiler.artifact import TextureView
+    from shaderad.ir.dimensions import Dimension
     from shaderad.runtime.textures import SamplerSettings, TextureLayout
 
 Bound = DeviceBuffer | DeviceTexture | DeviceSampler
@@ -81,7 +81,7 @@ class TextureStore(Guarded):
         return self._held_texture(layout, native, self.wrapped_views(layout, native))
 
     def _held_texture(
-        self, layout: TextureLayout, native: Any, native_by_view: dict[TextureView, Any]
+        self, layout: TextureLayout, native: Any, native_by_view: dict[Dimension, Any]
     ) -> DeviceTexture:
         texture = DeviceTexture(layout, native, self.pool.next_serial(), native_by_view)
         self.pool.watch(texture)
@@ -124,11 +124,11 @@ class TextureStore(Guarded):
         """Creates a texture in the library below."""
 
     @abstractmethod
-    def texture_views(self, layout: TextureLayout, native: Any) -> dict[TextureView, Any]:
+    def texture_views(self, layout: TextureLayout, native: Any) -> dict[Dimension, Any]:
         """The objects that the library below binds for a texture that it created, by view."""
 
     @abstractmethod
-    def wrapped_views(self, layout: TextureLayout, native: Any) -> dict[TextureView, Any]:
+    def wrapped_views(self, layout: TextureLayout, native: Any) -> dict[Dimension, Any]:
         """The objects that the library below binds for a wrapped texture, by view."""
 
     @abstractmethod

@@ -1,7 +1,6 @@
 """Textures and samplers of a device as data: extents, levels, views, settings.
 
-A level is half as large as the level before along each axis, and at least one texel. The six faces
-of a cube, +x, -x, +y, -y, +z, -z, are planes of one texture and form its depth on all levels.
+Layers and the faces of a cube are layers of one texture, and form its depth.
 """
 
 from __future__ import annotations
@@ -12,34 +11,21 @@ from typing import Any, Literal, NoReturn
 
 import numpy as np
 
-from shaderad.compiler.artifact import Binding, TextureView
+from shaderad.compiler.artifact import Binding
 from shaderad.diagnostics import error
+from shaderad.ir.dimensions import Dimension
 from shaderad.ir.types import LINEAR, MIXES_LEVELS, WRAPS
 from shaderad.runtime.capabilities import Capabilities, check_bytes
 from shaderad.runtime.texture_formats import TextureFormat
 
-Dimension = Literal["1d", "2d", "3d", "cube"]
 Filter = Literal["linear", "nearest"]
 Wrap = Literal["repeat", "clamp", "mirror"]
 
 Extents = tuple[int, int, int]
 """Width, height and depth in texels."""
 
-AXES: dict[Dimension, int] = {"1d": 1, "2d": 2, "3d": 3, "cube": 3}
-"""The number of axes of a texture in NumPy without that of channels."""
-
-FACE_COUNT = 6
-
 ROW_ALIGNMENT = 256
 """In bytes: WebGPU and D3D12 copy rows of textures to buffers at multiples of this."""
-
-VIEWS: dict[Dimension, tuple[TextureView, ...]] = {
-    "1d": (TextureView.LINE,),
-    "2d": (TextureView.PLANE,),
-    "3d": (TextureView.VOLUME,),
-    "cube": (TextureView.CUBE, TextureView.PLANES),
-}
-"""The views of a texture that entry points may bind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +38,23 @@ class TextureLayout:
     level_count: int
 
     @property
-    def is_cube(self) -> bool:
-        return self.dimension == "cube"
+    def views(self) -> frozenset[Dimension]:
+        """The views that entry points may bind."""
+        return frozenset({self.dimension, self.dimension.row.texel_view})
+
+    @property
+    def layer_count(self) -> int:
+        """The layers or faces; 1 for a texture without them."""
+        return self.extents[2] if self.dimension.row.has_layers else 1
 
     def level_extents(self, level: int) -> Extents:
         """Width, height and depth of a level."""
         width, height, depth = (max(1, n >> level) for n in self.extents)
-        return width, height, FACE_COUNT if self.is_cube else depth
+        return width, height, self.extents[2] if self.dimension.row.has_layers else depth
 
     def level_shape(self, level: int) -> tuple[int, ...]:
-        """The axes of a level in NumPy: depth, rows, columns."""
-        return self.level_extents(level)[::-1][3 - AXES[self.dimension] :]
+        """The axes of a level in NumPy: depth or layers, rows, columns."""
+        return self.level_extents(level)[::-1][3 - self.dimension.row.axes :]
 
     def level_bytes(self, level: int) -> int:
         return prod(self.level_extents(level)) * self.format.texel_bytes
@@ -75,8 +67,7 @@ class TextureLayout:
 
 def full_level_count(layout: TextureLayout) -> int:
     """The number of levels down to a single texel."""
-    width, height, depth = layout.extents
-    return max(width, height, 1 if layout.is_cube else depth).bit_length()
+    return max(layout.extents[: layout.dimension.row.halved_axes]).bit_length()
 
 
 class StagedRows:
@@ -117,7 +108,7 @@ class DeviceTexture:
         layout: TextureLayout,
         native: Any,
         serial: int,
-        native_by_view: dict[TextureView, Any],
+        native_by_view: dict[Dimension, Any],
     ) -> None:
         self.layout = layout
         self.native = native
@@ -175,27 +166,29 @@ def check_layout(capabilities: Capabilities, layout: TextureLayout) -> None:
             adapter=capabilities.adapter,
             known=", ".join(sorted(capabilities.texture_formats)),
         )
-    axes = 2 if layout.is_cube else AXES[layout.dimension]
+    axes = layout.dimension.row.halved_axes
     limit = capabilities.texture_extent_limits[axes - 1]
-    largest = max(layout.extents)
+    largest = max(layout.extents[:axes])
     if largest > limit:
         raise error(
             "SR0628",
-            dimension=layout.dimension,
+            dimension=layout.dimension.value,
             extent=largest,
             adapter=capabilities.adapter,
             limit=limit,
         )
-    if layout.dimension == "1d" and layout.level_count > 1 and not capabilities.has_line_levels:
+    is_line = layout.dimension is Dimension.LINE
+    if is_line and layout.level_count > 1 and not capabilities.has_line_levels:
         raise error("SR0636", adapter=capabilities.adapter)
     check_bytes(capabilities, layout.level_bytes(0), capabilities.buffer_bytes_limit)
 
 
 def check_texture(capabilities: Capabilities, binding: Binding, layout: TextureLayout) -> None:
     """Raises SR0629 or SR0630 if an entry point cannot read such a texture at `binding`."""
-    if binding.view not in VIEWS[layout.dimension]:
-        wanted = next(d for d, views in VIEWS.items() if binding.view in views)
-        raise error("SR0629", name=binding.name, wanted=wanted, found=layout.dimension)
+    if binding.view not in layout.views:
+        assert binding.view is not None
+        wanted = binding.view.value
+        raise error("SR0629", name=binding.name, wanted=wanted, found=layout.dimension.value)
     if binding.is_filtered and layout.format.name not in capabilities.filtered_formats:
         raise error(
             "SR0630",

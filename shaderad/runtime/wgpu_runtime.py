@@ -18,10 +18,11 @@ from typing import Any
 
 import wgpu
 
-from shaderad.compiler.artifact import Binding, Code, Program, TextureView
+from shaderad.compiler.artifact import Binding, Code, Program
 from shaderad.compiler.background import background
 from shaderad.compiler.validate import VettingDevice, run_ahead
 from shaderad.diagnostics.progress import Work
+from shaderad.ir.dimensions import Dimension
 from shaderad.runtime import wgpu_adapters, wgpu_pipelines, wgpu_textures
 from shaderad.runtime.base import (
     STAGING_KEPT_BYTES,
@@ -172,7 +173,7 @@ class WgpuRuntime(Runtime):
     def new_texture(self, layout: TextureLayout) -> Any:
         return wgpu_textures.new_texture(self.native, layout)
 
-    def texture_views(self, layout: TextureLayout, native: Any) -> dict[TextureView, Any]:
+    def texture_views(self, layout: TextureLayout, native: Any) -> dict[Dimension, Any]:
         return wgpu_textures.views_of(layout, native)
 
     wrapped_views = texture_views

@@ -6,14 +6,11 @@ from typing import Any
 
 import wgpu
 
-from shaderad.compiler.artifact import TextureView
 from shaderad.diagnostics import error
+from shaderad.ir.dimensions import FACE_COUNT, Dimension
 from shaderad.runtime.texture_formats import TEXTURE_FORMATS
 from shaderad.runtime.textures import (
-    FACE_COUNT,
-    VIEWS,
     DeviceTexture,
-    Dimension,
     SamplerSettings,
     StagedRows,
     TextureLayout,
@@ -28,27 +25,34 @@ def new_texture(device: Any, layout: TextureLayout) -> Any:
     return device.create_texture(
         size=layout.extents,
         mip_level_count=layout.level_count,
-        dimension="2d" if layout.is_cube else layout.dimension,
+        dimension=native_dimension(layout.dimension),
         format=layout.format.name,
         usage=USAGE,
     )
 
 
-def views_of(layout: TextureLayout, native: Any) -> dict[TextureView, Any]:
+def native_dimension(dimension: Dimension) -> str:
+    """The dimension of a texture in WebGPU, in which layers and faces are planes."""
+    return "2d" if dimension.row.has_layers else dimension.value
+
+
+def views_of(layout: TextureLayout, native: Any) -> dict[Dimension, Any]:
     """The views that entry points may bind."""
-    return {v: native.create_view(dimension=v.value) for v in VIEWS[layout.dimension]}
+    return {view: native.create_view(dimension=view.value) for view in layout.views}
 
 
 def layout_of(native: Any) -> TextureLayout:
     """The layout of a wrapped texture; six planes are a cube."""
-    dimension: Dimension = native.dimension
-    planes = native.size[2] if dimension == "2d" else 1
+    dimension = Dimension(native.dimension)
+    planes = native.size[2] if dimension is Dimension.PLANE else 1
     is_known = native.format in TEXTURE_FORMATS and planes in (1, FACE_COUNT)
     if not is_known or native.sample_count != 1 or native.usage & USAGE != USAGE:
-        shown = f"{dimension}, {native.format}, {planes} planes, {native.sample_count} samples"
+        shown = (
+            f"{dimension.value}, {native.format}, {planes} planes, {native.sample_count} samples"
+        )
         raise error("SR0632", found=shown, usage="TEXTURE_BINDING, COPY_SRC and COPY_DST")
     if planes == FACE_COUNT:
-        dimension = "cube"
+        dimension = Dimension.CUBE
     return TextureLayout(
         dimension, TEXTURE_FORMATS[native.format], native.size, native.mip_level_count
     )

@@ -19,11 +19,12 @@ import wgpu
 from shaderad.compiler.artifact import Code
 from shaderad.compiler.validate import PipelineLayout
 from shaderad.diagnostics import Error
+from shaderad.ir.dimensions import FACE_COUNT, Dimension
 from shaderad.runtime.guard import is_loss, is_out_of_memory
 from shaderad.runtime.naga import READABLE_BY_NAGA
-from shaderad.runtime.textures import FACE_COUNT
 from shaderad.runtime.wgpu_adapters import matching_device, vetting_device
 from shaderad.runtime.wgpu_pipelines import create_module, create_pipeline, ffi, lib
+from shaderad.runtime.wgpu_textures import native_dimension
 
 AtStage = Callable[[str], None]
 _FAILURES = (wgpu.GPUError, ValueError, RuntimeError)
@@ -148,15 +149,15 @@ def _dispatch_nothing(
 def _resource(device: Any, entry: dict[str, Any]) -> Any:
     """A small resource for an entry of a layout."""
     if "texture" in entry:
-        view = entry["texture"]["view_dimension"]
+        view = Dimension(entry["texture"]["view_dimension"])
         is_filtered = entry["texture"]["sample_type"] == "float"
         texture = device.create_texture(
-            size=(1, 1, FACE_COUNT if view == "cube" else 1),
+            size=(1, 1, FACE_COUNT if view is Dimension.CUBE else 1),
             format="rgba8unorm" if is_filtered else "rgba32float",
-            dimension=view if view in ("1d", "3d") else "2d",
+            dimension=native_dimension(view),
             usage=wgpu.TextureUsage.TEXTURE_BINDING,
         )
-        return texture.create_view(dimension=view)
+        return texture.create_view(dimension=view.value)
     if "sampler" in entry:
         return device.create_sampler()
     is_uniform = entry["buffer"]["type"] == "uniform"

@@ -19,6 +19,7 @@ from shaderad.device.devices import Device, asked_device, current_device
 from shaderad.diagnostics import error, text_of
 from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.ir import types
+from shaderad.ir.dimensions import FACE_COUNT, TEXTURES, Dimension
 from shaderad.runtime import buffers
 from shaderad.runtime.texture_formats import (
     BYTE,
@@ -30,14 +31,7 @@ from shaderad.runtime.texture_formats import (
     read_by_shaders,
     stored,
 )
-from shaderad.runtime.textures import (
-    AXES,
-    FACE_COUNT,
-    Dimension,
-    Extents,
-    TextureLayout,
-    full_level_count,
-)
+from shaderad.runtime.textures import Extents, TextureLayout, full_level_count
 from shaderad.textures.mips import MadeMips, levels_of
 
 if TYPE_CHECKING:
@@ -89,8 +83,8 @@ def texture(
         raise error("SR0818", why="`mips=True` makes levels from one image, or give all of them")
     owner = images[0].device if isinstance(images[0], Array) else None
     device = asked_device(device) or owner or current_device()
-    wanted = cast("Dimension | None", _checked_word("dimension", dimension, AXES))
-    levels = [_texels(x, wanted) for x in images]
+    word = _checked_word("dimension", dimension, [d.value for d in TEXTURES])
+    levels = [_texels(x, None if word is None else Dimension(word)) for x in images]
     first = levels[0].channels
     name = _checked_word("format", format, TEXTURE_FORMATS)
     row = format_of(first.dtype, first.shape[-1]) if name is None else TEXTURE_FORMATS[name]
@@ -101,7 +95,7 @@ def texture(
     if mips:
         # In an empty context, so that a function that is being traced does not record it.
         contents += Context().run(_smaller_levels, contents[0], layout, device)
-    chain = MadeMips(layout.level_count, layout.is_cube) if mips else None
+    chain = MadeMips(layout.level_count, layout.dimension.row.has_layers) if mips else None
     return texture_of_levels(device, layout, contents, chain)
 
 
@@ -151,14 +145,13 @@ def _with_channels(
 ) -> _Image:
     """Texels with channels as the last axis; `has_channels` is `None` if `data` leaves it open."""
     if has_channels is None:
-        axes = data.ndim if dimension is None else AXES[dimension]
         # (h, w, channels) is a picture, and (h, w) a picture with a single channel.
-        has_channels = data.ndim > 2 if dimension is None else data.ndim == axes + 1
+        has_channels = data.ndim > (2 if dimension is None else dimension.row.axes)
     axes = data.ndim - has_channels
     dimension = dimension or _DIMENSIONS.get(axes)
-    if dimension is None or AXES[dimension] != axes:
-        what = f'a texture of dimension "{dimension}"' if dimension else "a texture"
-        count = AXES[dimension] if dimension else "one to three"
+    if dimension is None or dimension.row.axes != axes:
+        what = f'a texture of dimension "{dimension.value}"' if dimension else "a texture"
+        count = dimension.row.axes if dimension else "one to three"
         raise error(
             "SR0816", shape=data.shape, why=f"{what} has {count} axes, and that of channels"
         )
@@ -168,12 +161,12 @@ def _with_channels(
         raise error("SR0816", shape=data.shape, why=f"{count} channels, and a texel has 1 to 4")
     if 0 in shape:
         raise error("SR0816", shape=data.shape, why="it has no texels")
-    if dimension == "cube" and not (shape[0] == FACE_COUNT and shape[1] == shape[2]):
+    if dimension is Dimension.CUBE and not (shape[0] == FACE_COUNT and shape[1] == shape[2]):
         raise error("SR0816", shape=data.shape, why="a cube has six square faces, (6, n, n)")
     return _Image(dimension, channels)
 
 
-_DIMENSIONS: dict[int, Dimension] = {1: "1d", 2: "2d", 3: "3d"}
+_DIMENSIONS = {1: Dimension.LINE, 2: Dimension.PLANE, 3: Dimension.VOLUME}
 
 
 def _content(texels: _Image, layout: TextureLayout, level: int) -> AnyArray:
@@ -201,7 +194,7 @@ def _smaller_levels(content: AnyArray, layout: TextureLayout, device: Device) ->
     count = layout.format.channel_count
     shown = values if count > 1 else values[..., 0]
     texels = array_called("image", shown, shown_dtype(texel_of(count)), device)
-    levels = levels_of(texels, layout.level_count, is_cube=layout.is_cube)
+    levels = levels_of(texels, layout.level_count, has_layers=layout.dimension.row.has_layers)
     return [
         stored(level.reshape(*layout.level_shape(k), count), layout.format)
         for k, level in enumerate(on_host(device, levels[1:]), start=1)

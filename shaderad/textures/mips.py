@@ -20,17 +20,22 @@ from shaderad.ir.types import FLOAT, with_scalar
 from shaderad.textures.kernels.shrinking import shrinking
 
 
-def levels_of(texels: Any, level_count: int, *, is_cube: bool) -> list[Any]:
+def levels_of(texels: Any, level_count: int, *, has_layers: bool) -> list[Any]:
     """The levels of a mip chain, each of three axes."""
     level = reshape(texels, (1,) * (3 - len(texels.shape)) + tuple(texels.shape))
     texel, value = texels.element, with_scalar(texels.element, FLOAT)
-    shrink, levels = shrinking(shown_dtype(texel), shown_dtype(value), is_cube=is_cube), [level]
+    shrink, levels = (
+        shrinking(shown_dtype(texel), shown_dtype(value), has_layers=has_layers),
+        [level],
+    )
     extents = [size_of(n, "texels") for n in level.shape]
     for k in range(1, level_count):
         # Each extent from the first level: floor(floor(n / 2) / 2) = floor(n / 4).
         parts = [sizes.maximum(sizes.floor_divide(n, 1 << k), 1) for n in extents]
         levels.append(
-            shrink(levels[-1], dim=tuple(map(shown, [6, *parts[1:]] if is_cube else parts)))
+            shrink(
+                levels[-1], dim=tuple(map(shown, [extents[0], *parts[1:]] if has_layers else parts))
+            )
         )
     return levels
 
@@ -40,11 +45,11 @@ class MadeMips:
     """The mip chain of a texture by `levels_of`, and its pullback."""
 
     level_count: int
-    is_cube: bool
+    has_layers: bool
 
     def levels(self, texels: Array) -> list[Array]:
         """All levels, of three axes."""
-        return levels_of(texels, self.level_count, is_cube=self.is_cube)
+        return levels_of(texels, self.level_count, has_layers=self.has_layers)
 
     def pulled(self, by_levels: Sequence[Array]) -> Array:
         """Gradients by all levels -> the gradient by level 0."""

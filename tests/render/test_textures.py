@@ -122,7 +122,7 @@ def test_filters_choose_and_mix_levels(device: sad.Device) -> None:
     rng = np.random.default_rng(1)
     texels, uv = sad.array(rng.uniform(size=(16, 12)), dtype=float), rng.uniform(size=(60, 2))
     uv = sad.array(uv, dtype=float2)
-    levels = levels_of(texels, LEVEL_COUNT, is_cube=False)
+    levels = levels_of(texels, LEVEL_COUNT, has_layers=False)
     single = [render.texture(level[0], uv).numpy() for level in levels[:6]]
     for level in (0.0, 0.4, 1.0, 1.7, 3.2, 9.0):
         nearest = single[min(round(level), 5)]

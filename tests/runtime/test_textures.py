@@ -11,6 +11,7 @@ import pytest
 
 from shaderad.compiler.artifact import Program
 from shaderad.diagnostics import DeviceError
+from shaderad.ir.dimensions import Dimension
 from shaderad.runtime import DeviceBuffer, Runtime, open_runtime
 from shaderad.runtime.texture_formats import TEXTURE_FORMATS, read_by_shaders, stored
 from shaderad.runtime.textures import DeviceTexture, SamplerSettings, TextureLayout
@@ -18,7 +19,9 @@ from tests.runtime.programs import SCALE_AND_ADD, scale_and_add_words
 from tests.runtime.texture_programs import loading, sampling
 from tests.runtime.texture_reference import FACES, sampled
 
-EXTENTS = {"1d": (7, 1, 1), "2d": (7, 5, 1), "3d": (4, 3, 5), "cube": (4, 4, 6)}
+LINE, PLANE, VOLUME = Dimension.LINE, Dimension.PLANE, Dimension.VOLUME
+CUBE = Dimension.CUBE
+EXTENTS = {LINE: (7, 1, 1), PLANE: (7, 5, 1), VOLUME: (4, 3, 5), CUBE: (4, 4, 6)}
 FLOAT4 = 16
 """Bytes."""
 REPEAT = ("repeat",) * 3
@@ -32,7 +35,11 @@ FILTERED = 1 / 256
 
 
 def made(
-    runtime: Runtime, dimension: str, levels: int = 1, name: str = "rgba32float", seed: int = 0
+    runtime: Runtime,
+    dimension: Dimension,
+    levels: int = 1,
+    name: str = "rgba32float",
+    seed: int = 0,
 ) -> tuple[DeviceTexture, list[np.ndarray]]:
     """A texture of random texels, and what shaders read of each level."""
     row = TEXTURE_FORMATS[name]
@@ -59,9 +66,7 @@ def load(runtime: Runtime, texture: DeviceTexture, level: int = 0) -> DeviceBuff
     width, height, depth = texture.layout.level_extents(level)
     count = width * height * depth
     out = runtime.allocate(FLOAT4 * count)
-    pipeline = runtime.pipeline(
-        loading("planes" if texture.layout.is_cube else texture.layout.dimension)
-    )
+    pipeline = runtime.pipeline(loading(texture.layout.dimension.row.texel_view))
     words = struct.pack("<IIIi", width, height, count, level)
     runtime.dispatch(pipeline, {1: texture, 2: out}, words, (-(-count // 64), 1, 1))
     return out
@@ -106,14 +111,14 @@ def close(found: np.ndarray, expected: np.ndarray, tolerance: float) -> bool:
 
 @pytest.mark.parametrize("name", TEXTURE_FORMATS)
 def test_texels_of_every_format_are_read_as_their_values(runtime: Runtime, name: str) -> None:
-    texture, (expected,) = made(runtime, "2d", name=name)
+    texture, (expected,) = made(runtime, PLANE, name=name)
     tolerance = SRGB if TEXTURE_FORMATS[name].is_srgb else STORED
     assert close(values(runtime, load(runtime, texture)), expected, tolerance)
 
 
-@pytest.mark.parametrize("dimension", ["2d", "3d", "cube"])
+@pytest.mark.parametrize("dimension", [PLANE, VOLUME, CUBE])
 def test_every_level_of_every_dimension_is_loaded_where_it_was_written(
-    runtime: Runtime, dimension: str
+    runtime: Runtime, dimension: Dimension
 ) -> None:
     texture, levels = made(runtime, dimension, 3)
     for level, expected in enumerate(levels):
@@ -123,32 +128,32 @@ def test_every_level_of_every_dimension_is_loaded_where_it_was_written(
 @pytest.mark.parametrize("dimension", EXTENTS)
 @pytest.mark.parametrize("name", ["r8unorm", "rgba8unorm-srgb", "rg16float", "rgba32float"])
 def test_a_level_is_read_back_as_it_was_written(
-    runtime: Runtime, dimension: str, name: str
+    runtime: Runtime, dimension: Dimension, name: str
 ) -> None:
-    level_count = 1 if dimension == "1d" else 3
+    level_count = 1 if dimension is LINE else 3
     texture, _ = made(runtime, dimension, level_count, name)
     for level in range(level_count):
         expected = random_level(texture.layout, level, 0)
         assert bytes(runtime.read_texture(texture, level)) == expected.tobytes()
 
 
-@pytest.mark.parametrize("dimension", ["1d", "2d", "3d"])
+@pytest.mark.parametrize("dimension", [LINE, PLANE, VOLUME])
 @pytest.mark.parametrize("wrap", ["repeat", "clamp", "mirror"])
 @pytest.mark.parametrize("filter_", ["linear", "nearest"])
 def test_samples_are_those_of_the_formula(
-    runtime: Runtime, dimension: str, wrap: str, filter_: Any
+    runtime: Runtime, dimension: Dimension, wrap: str, filter_: Any
 ) -> None:
     settings = SamplerSettings(filter_, (wrap,) * 3, "nearest")
     texture, levels = made(runtime, dimension)
     points = random_points(200)
-    axes = {"1d": 1, "2d": 2, "3d": 3}[dimension]
+    axes = dimension.row.axes
     expected = sampled(levels, points[:, :axes], points[:, 3], settings)
     assert close(values(runtime, sample(runtime, texture, points, settings)), expected, FILTERED)
 
 
 def test_each_axis_wraps_in_its_own_way(runtime: Runtime) -> None:
     settings = SamplerSettings("linear", ("clamp", "mirror", "repeat"), "linear")
-    texture, levels = made(runtime, "3d")
+    texture, levels = made(runtime, VOLUME)
     points = random_points(200)
     expected = sampled(levels, points[:, :3], points[:, 3], settings)
     assert close(values(runtime, sample(runtime, texture, points, settings)), expected, FILTERED)
@@ -158,7 +163,7 @@ def test_each_axis_wraps_in_its_own_way(runtime: Runtime) -> None:
 @pytest.mark.parametrize("mip_filter", ["linear", "nearest"])
 def test_levels_are_chosen_or_mixed(runtime: Runtime, filter_: Any, mip_filter: Any) -> None:
     settings = SamplerSettings(filter_, REPEAT, mip_filter)
-    texture, levels = made(runtime, "2d", 3)
+    texture, levels = made(runtime, PLANE, 3)
     points = random_points(300, 3)
     expected = sampled(levels, points[:, :2], points[:, 3], settings)
     found = values(runtime, sample(runtime, texture, points, settings))
@@ -166,7 +171,7 @@ def test_levels_are_chosen_or_mixed(runtime: Runtime, filter_: Any, mip_filter: 
 
 
 def test_colours_in_srgb_are_filtered_as_light(runtime: Runtime) -> None:
-    texture, levels = made(runtime, "2d", name="rgba8unorm-srgb")
+    texture, levels = made(runtime, PLANE, name="rgba8unorm-srgb")
     points = random_points(200)
     expected = sampled(levels, points[:, :2], points[:, 3], LINEAR)
     found = values(runtime, sample(runtime, texture, points, LINEAR))
@@ -174,22 +179,22 @@ def test_colours_in_srgb_are_filtered_as_light(runtime: Runtime) -> None:
 
 
 def test_directions_lead_to_the_faces_of_a_cube(runtime: Runtime) -> None:
-    texture, (faces,) = made(runtime, "cube")
+    texture, (faces,) = made(runtime, CUBE)
     centres = (2 * np.arange(4) + 1) / 4 - 1
     points = np.float32([(*face(a, b), 0) for face in FACES for b in centres for a in centres])
     assert close(values(runtime, sample(runtime, texture, points, NEAREST)), faces, 0.0)
 
 
 def test_programs_of_a_later_space_bind_textures(runtime: Runtime) -> None:
-    texture, levels = made(runtime, "2d")
+    texture, levels = made(runtime, PLANE)
     points = random_points(100)
     expected = sampled(levels, points[:, :2], points[:, 3], LINEAR)
-    out = sample(runtime, texture, points, LINEAR, sampling("2d", space=1))
+    out = sample(runtime, texture, points, LINEAR, sampling(PLANE, space=1))
     assert close(values(runtime, out), expected, FILTERED)
 
 
 def test_a_write_to_a_texture_is_seen_by_dispatches_behind_it_alone(runtime: Runtime) -> None:
-    texture, (before,) = made(runtime, "cube")
+    texture, (before,) = made(runtime, CUBE)
     first = load(runtime, texture)
     after = random_level(texture.layout, 0, seed=1)
     runtime.write_texture(texture, 0, after.data)
@@ -199,7 +204,7 @@ def test_a_write_to_a_texture_is_seen_by_dispatches_behind_it_alone(runtime: Run
 
 
 def test_one_program_reads_many_textures_in_turn(runtime: Runtime) -> None:
-    made_ones = [made(runtime, "2d", seed=seed) for seed in range(4)]
+    made_ones = [made(runtime, PLANE, seed=seed) for seed in range(4)]
     found = [[load(runtime, texture) for texture, _ in made_ones] for _ in range(2)]
     for outs in found:
         for out, (_, (expected,)) in zip(outs, made_ones, strict=True):
@@ -207,17 +212,17 @@ def test_one_program_reads_many_textures_in_turn(runtime: Runtime) -> None:
 
 
 def test_a_texture_dropped_while_recorded_still_serves(runtime: Runtime) -> None:
-    texture, (expected,) = made(runtime, "2d")
+    texture, (expected,) = made(runtime, PLANE)
     out = load(runtime, texture)
     del texture
     gc.collect()
-    others = [made(runtime, "2d", seed=seed) for seed in range(1, 17)]
+    others = [made(runtime, PLANE, seed=seed) for seed in range(1, 17)]
     assert close(values(runtime, out), expected, 0.0)
     assert len(others) == 16
 
 
 def test_bindings_of_dropped_textures_are_forgotten(runtime: Runtime) -> None:
-    texture, _ = made(runtime, "2d")
+    texture, _ = made(runtime, PLANE)
     load(runtime, texture)
     serial = texture.serial
     assert runtime.bindings.count_of(serial) == 1
@@ -262,14 +267,14 @@ def test_a_wrapped_texture_is_read_and_written_like_another(runtime: Runtime) ->
     native = native_texture(runtime)
     texture = runtime.wrap_texture(native)
     assert texture.native is native
-    assert texture.layout == TextureLayout("2d", TEXTURE_FORMATS["rgba32float"], (7, 5, 1), 1)
+    assert texture.layout == TextureLayout(PLANE, TEXTURE_FORMATS["rgba32float"], (7, 5, 1), 1)
     content = random_level(texture.layout, 0, seed=0)
     runtime.write_texture(texture, 0, content.data)
     assert close(values(runtime, load(runtime, texture)), content, 0.0)
 
 
 def test_a_wrapped_cube_is_sampled(runtime: Runtime) -> None:
-    own, (faces,) = made(runtime, "cube")
+    own, (faces,) = made(runtime, CUBE)
     texture = runtime.wrap_texture(own.native)
     assert texture.layout == own.layout
     points = np.float32([(*face(0.25, 0.25), 0) for face in FACES])
@@ -314,9 +319,9 @@ def code_of(call: Any, *arguments: Any) -> str:
 
 
 def test_a_resource_of_another_kind_is_refused(runtime: Runtime) -> None:
-    texture, _ = made(runtime, "2d")
+    texture, _ = made(runtime, PLANE)
     buffer, words = runtime.allocate(FLOAT4), bytes(16)
-    pipeline = runtime.pipeline(loading("2d"))
+    pipeline = runtime.pipeline(loading(PLANE))
     for bound in ({1: buffer, 2: buffer}, {1: texture, 2: texture}, {2: buffer}):
         assert code_of(runtime.dispatch, pipeline, bound, words, (1, 1, 1)) == "SR0614"
     bound = {1: buffer, 2: runtime.sampler(LINEAR), 3: buffer}
@@ -326,9 +331,9 @@ def test_a_resource_of_another_kind_is_refused(runtime: Runtime) -> None:
 
 
 def test_a_texture_of_another_dimension_is_refused(runtime: Runtime) -> None:
-    texture, _ = made(runtime, "3d")
+    texture, _ = made(runtime, VOLUME)
     with pytest.raises(DeviceError, match="`picture`") as caught:
-        sample(runtime, texture, random_points(1), LINEAR, sampling("2d"))
+        sample(runtime, texture, random_points(1), LINEAR, sampling(PLANE))
     assert caught.value.code == "SR0629"
 
 
@@ -336,7 +341,7 @@ def test_a_texture_of_another_dimension_is_refused(runtime: Runtime) -> None:
 def test_bytes_that_do_not_fit_a_level_are_refused(
     runtime: Runtime, level: int, missing: int
 ) -> None:
-    texture, _ = made(runtime, "2d")
+    texture, _ = made(runtime, PLANE)
     content = bytes(texture.layout.level_bytes(0) - missing)
     assert code_of(runtime.write_texture, texture, level, content) == "SR0633"
     assert missing or code_of(runtime.read_texture, texture, level) == "SR0633"
@@ -353,26 +358,26 @@ def test_what_a_device_lacks_is_named(runtime_name: str) -> None:
     small = open_runtime(runtime_name, limits=limits)
     row = TEXTURE_FORMATS["rgba8unorm"]
     for layout, code in (
-        (TextureLayout("2d", TEXTURE_FORMATS["rgba16float"], (4, 4, 1), 1), "SR0627"),
-        (TextureLayout("2d", row, (7, 4, 1), 1), "SR0628"),
-        (TextureLayout("3d", row, (4, 4, 5), 1), "SR0628"),
-        (TextureLayout("cube", row, (7, 7, 6), 1), "SR0628"),
-        (TextureLayout("1d", row, (8, 1, 1), 2), "SR0636"),
+        (TextureLayout(PLANE, TEXTURE_FORMATS["rgba16float"], (4, 4, 1), 1), "SR0627"),
+        (TextureLayout(PLANE, row, (7, 4, 1), 1), "SR0628"),
+        (TextureLayout(VOLUME, row, (4, 4, 5), 1), "SR0628"),
+        (TextureLayout(CUBE, row, (7, 7, 6), 1), "SR0628"),
+        (TextureLayout(LINE, row, (8, 1, 1), 2), "SR0636"),
     ):
         assert code_of(small.create_texture, layout) == code
-    small.create_texture(TextureLayout("cube", row, (6, 6, 6), 1))
-    assert code_of(small.pipeline, sampling("2d")) == "SR0634"
+    small.create_texture(TextureLayout(CUBE, row, (6, 6, 6), 1))
+    assert code_of(small.pipeline, sampling(PLANE)) == "SR0634"
     small.close()
     few = open_runtime(runtime_name, limits={"texture_limit": 0})
-    assert code_of(few.pipeline, loading("2d")) == "SR0626"
+    assert code_of(few.pipeline, loading(PLANE)) == "SR0626"
     few.close()
 
 
 def test_levels_larger_than_a_buffer_are_refused(runtime_name: str) -> None:
     small = open_runtime(runtime_name, limits={"buffer_bytes_limit": 4 << 20})
     wide, narrow = TEXTURE_FORMATS["rgba32float"], TEXTURE_FORMATS["r8unorm"]
-    assert code_of(small.create_texture, TextureLayout("2d", wide, (600, 600, 1), 1)) == "SR0606"
-    texture = small.create_texture(TextureLayout("3d", narrow, (1, 300, 60), 1))
+    assert code_of(small.create_texture, TextureLayout(PLANE, wide, (600, 600, 1), 1)) == "SR0606"
+    texture = small.create_texture(TextureLayout(VOLUME, narrow, (1, 300, 60), 1))
     assert (
         code_of(small.read_texture, texture, 0) == "SR0606"
     )  # read rows begin at multiples of 256
@@ -381,7 +386,7 @@ def test_levels_larger_than_a_buffer_are_refused(runtime_name: str) -> None:
 
 def test_a_format_that_is_not_filtered_is_loaded_but_not_sampled(runtime_name: str) -> None:
     small = open_runtime(runtime_name, limits={"filtered_formats": frozenset({"rgba16float"})})
-    texture, (expected,) = made(small, "2d", name="r32float")
+    texture, (expected,) = made(small, PLANE, name="r32float")
     assert close(values(small, load(small, texture)), expected, 0.0)
     with pytest.raises(DeviceError, match=r"(?s)`r32float`.*rgba16float") as caught:
         sample(small, texture, random_points(1), NEAREST)

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from shaderad.compiler.artifact import Binding, BindingAccess, Program, TextureView
+from shaderad.compiler.artifact import Binding, BindingAccess, Program
+from shaderad.ir.dimensions import Dimension
 
 TYPES = {
-    "1d": ("Texture1D", TextureView.LINE, "p.x", "int2(t.x, level)"),
-    "2d": ("Texture2D", TextureView.PLANE, "p.xy", "int3(t.xy, level)"),
-    "3d": ("Texture3D", TextureView.VOLUME, "p.xyz", "int4(t, level)"),
-    "cube": ("TextureCube", TextureView.CUBE, "p.xyz", ""),
-    "planes": ("Texture2DArray", TextureView.PLANES, "p.xyz", "int4(t, level)"),
+    Dimension.LINE: ("Texture1D", "p.x", "int2(t.x, level)"),
+    Dimension.PLANE: ("Texture2D", "p.xy", "int3(t.xy, level)"),
+    Dimension.LAYERS: ("Texture2DArray", "p.xyz", "int4(t, level)"),
+    Dimension.VOLUME: ("Texture3D", "p.xyz", "int4(t, level)"),
+    Dimension.CUBE: ("TextureCube", "p.xyz", ""),
 }
-"""By dimension: the Slang type, its view, a coordinate of `p`, the place of texel `t`."""
+"""By view: the Slang type, a coordinate of `p`, the place of texel `t`."""
 
 
-def sampling(dimension: str, space: int = 0) -> Program:
+def sampling(view: Dimension, space: int = 0) -> Program:
     """Values at points (x, y, z, level), by a sampler."""
-    kind, view, at, _ = TYPES[dimension]
+    kind, at, _ = TYPES[view]
     return Program(
         name="sample_points",
         slang=f"""
@@ -50,9 +51,9 @@ void sample_points(uint3 thread : SV_DispatchThreadID)
     )
 
 
-def loading(dimension: str) -> Program:
+def loading(view: Dimension) -> Program:
     """All texels of a level, row after row."""
-    kind, view, _, texel = TYPES[dimension]
+    kind, _, texel = TYPES[view]
     return Program(
         name="load_texels",
         slang=f"""

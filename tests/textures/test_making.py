@@ -148,7 +148,7 @@ def test_levels_are_those_of_render(
     image = values(*shape, dtype=dtype)
     made = sad.texture(image, mips=True, dimension=dimension)
     texels = sad.array(np.float32(image) / np.float32(255 if dtype == np.uint8 else 1))
-    expected = levels_of(texels, count, is_cube=dimension == "cube")
+    expected = levels_of(texels, count, has_layers=dimension == "cube")
     assert made.level_count == count
     for level, wanted in enumerate(expected):
         found = made.numpy(level)

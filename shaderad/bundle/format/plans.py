@@ -21,7 +21,8 @@ from shaderad.bundle.format.description import (
     Threads,
     Word,
 )
-from shaderad.compiler.artifact import BindingAccess, TextureView
+from shaderad.compiler.artifact import BindingAccess
+from shaderad.ir.dimensions import Dimension
 from shaderad.lower.bindings import Role
 
 
@@ -37,8 +38,8 @@ class BindingEntry(msgspec.Struct, omit_defaults=True):
     """The host provides the buffer with the role ``report``; others belong to the plan."""
     members: list[Name]
     """The arrays of the kernel in the buffer; if there are several, words hold their offsets."""
-    view: TextureView | None = None
-    """The shape in which the program sees a texture; a cube may also be bound as six planes."""
+    view: Dimension | None = None
+    """The shape in which the program sees a texture; a cube may also be bound as six layers."""
     is_filtered: bool = False
     """True if a sampler filters the texture, which its format must then allow."""
 

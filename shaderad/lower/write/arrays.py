@@ -16,7 +16,6 @@ from shaderad.ir.nodes import Accumulate, Buffer, Store
 from shaderad.ir.types import (
     UINT,
     Access,
-    Dimension,
     Kind,
     TextureType,
     Type,
@@ -154,13 +153,13 @@ class Arrays:
         """The names of a texture and a sampler that are used together."""
         t = self._module.kernel.buffer(texture).type
         assert isinstance(t, TextureType)
-        is_cube = t.dimension is Dimension.CUBE
-        if is_cube:
-            self.need(Role.SAMPLED, texture, t.element, f"TextureCube<{t.element}>")
-        else:
+        is_one = t.dimension.row.texel_view is t.dimension
+        if is_one:
             self.reader_tag(texture)
+        else:
+            self.need(Role.SAMPLED, texture, t.element, f"{t.name}<{t.element}>")
         self.need(Role.SAMPLER, sampler, UINT, SlangBuffer.SAMPLER)
-        name = self.resource_name(Role.SAMPLED if is_cube else Role.INPUT, texture)
+        name = self.resource_name(Role.INPUT if is_one else Role.SAMPLED, texture)
         self._filtered_names.add(name)
         return name, self.resource_name(Role.SAMPLER, sampler)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from shaderad.compiler.artifact import Binding, BindingAccess, TextureView
+from shaderad.compiler.artifact import Binding, BindingAccess
+from shaderad.ir.dimensions import Dimension
 from shaderad.ir.types import (
-    Dimension,
     Kind,
     Matrix,
     TextureType,
@@ -30,20 +30,13 @@ class SlangBuffer:
     SAMPLER = "SamplerState"
 
 
-_VIEWS = {
-    "Texture1D": TextureView.LINE,
-    "Texture2D": TextureView.PLANE,
-    "Texture2DArray": TextureView.PLANES,
-    "Texture3D": TextureView.VOLUME,
-    "TextureCube": TextureView.CUBE,
-}
+_VIEWS = {d.row.name: d for d in Dimension}
 """The Slang types of textures without their texels, and how hosts bind them."""
 
 
 def texture_type(t: TextureType) -> str:
     """The Slang type by which texels of a texture are read one by one."""
-    name = "2DArray" if t.dimension is Dimension.CUBE else t.dimension.value
-    return f"Texture{name}<{t.element}>"
+    return f"{t.dimension.row.texel_view.row.name}<{t.element}>"
 
 
 def binding_of(slot: int, name: str, slang_type: str) -> Binding:

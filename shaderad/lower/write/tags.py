@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from shaderad.ir.nodes import Buffer
 from shaderad.ir.types import (
     Access,
-    Dimension,
     Kind,
     TextureType,
     Type,
@@ -157,9 +156,9 @@ class Tags:
         """The function of a tag that reads a texel by its number; 0 for `outside`."""
         t = b.type
         assert isinstance(t, TextureType)
-        is_cube = str(t.dimension is Dimension.CUBE).lower()
-        place = f"texelPlace({self._size_text(b)}, number, {is_cube})"
-        swizzle = {Dimension.LINE: "xw", Dimension.PLANE: "xyw"}.get(t.dimension, "xyzw")
+        row = t.dimension.row
+        place = f"texelPlace({self._size_text(b)}, number, {str(row.has_layers).lower()})"
+        swizzle = "xyz"[: row.axes] + "w"
         texture = self._arrays.resource_name(Role.INPUT, b.name)
         load = f"{texture}.Load({place}.{swizzle})"
         zero = self._module.types.zero(t.element)

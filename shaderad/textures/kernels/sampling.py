@@ -13,8 +13,9 @@ from functools import cache
 from typing import Any
 
 from shaderad.decorators import function
+from shaderad.ir.dimensions import Dimension
 from shaderad.ir.nodes import TextureRead
-from shaderad.ir.types import FLOAT, LINEAR, MIXES_LEVELS, WRAPS, Dimension, Type
+from shaderad.ir.types import FLOAT, LINEAR, MIXES_LEVELS, WRAPS, Type
 from shaderad.language.annotations import TYPES, Const, In
 from shaderad.names import FORMS, INTRINSICS
 from shaderad.textures.kernels.cubes import corner_weights, cube_texel, on_cube
@@ -38,16 +39,17 @@ def extent(n: int, level: int) -> int:
 
 
 @function
-def level_size(size: int4, level: int, is_cube: Const[bool]) -> int3:
-    return max(size.xyz >> level, int3(1, 1, 6 if is_cube else 1))
+def level_size(size: int4, level: int, has_layers: Const[bool]) -> int3:
+    halved = max(size.xyz >> level, 1)
+    return int3(halved.xy, size.z if has_layers else halved.z)
 
 
 @function
-def level_start(size: int4, level: int, is_cube: Const[bool]) -> int:
+def level_start(size: int4, level: int, has_layers: Const[bool]) -> int:
     """The index of a level's first texel."""
     start = 0
     for k in range(level):
-        n = level_size(size, k, is_cube)
+        n = level_size(size, k, has_layers)
         start += n.x * n.y * n.z
     return start
 
@@ -108,9 +110,14 @@ def texel_type(texel: Type) -> Any:
     return float if texel == FLOAT else TYPES[str(texel)]
 
 
+def place_type(scalar: type, axes: int) -> Any:
+    """The annotation for coordinates, steps, or positions of texels."""
+    return scalar if axes == 1 else TYPES[f"{scalar.__name__}{axes}"]
+
+
 @cache
-def on_level(dimension: Dimension, texel: Type) -> tuple[Any, Any]:
-    """The function from texels and a place to a value on one level, and the type of places."""
+def on_level(dimension: Dimension, texel: Type) -> Any:
+    """The function from texels and a place to a value on one level."""
     value = texel_type(texel)
 
     @function
@@ -169,17 +176,17 @@ def on_level(dimension: Dimension, texel: Type) -> tuple[Any, Any]:
         return mad(last, value(w.w), result)
 
     return {
-        Dimension.LINE: (in_line, float),
-        Dimension.PLANE: (in_plane, float2),
-        Dimension.VOLUME: (in_space, float3),
-        Dimension.CUBE: (on_faces, float3),
+        Dimension.LINE: in_line,
+        Dimension.PLANE: in_plane,
+        Dimension.VOLUME: in_space,
+        Dimension.CUBE: on_faces,
     }[dimension]
 
 
 @cache
 def base_sampling(dimension: Dimension, texel: Type) -> Any:
-    value = texel_type(texel)
-    filtered, place = on_level(dimension, texel)
+    value, place = texel_type(texel), place_type(float, dimension.row.axes)
+    filtered = on_level(dimension, texel)
 
     @function
     def sample(texels: In[value], size: int4, settings: uint, at: place) -> value:
@@ -190,8 +197,8 @@ def base_sampling(dimension: Dimension, texel: Type) -> Any:
 
 @cache
 def level_sampling(dimension: Dimension, texel: Type) -> Any:
-    value = texel_type(texel)
-    filtered, place = on_level(dimension, texel)
+    value, place = texel_type(texel), place_type(float, dimension.row.axes)
+    filtered = on_level(dimension, texel)
 
     @function
     def sample_level(
@@ -254,12 +261,13 @@ STEPS = {
 
 @cache
 def step_sampling(dimension: Dimension, texel: Type) -> Any:
-    value, place = texel_type(texel), on_level(dimension, texel)[1]
+    value, place = texel_type(texel), place_type(float, dimension.row.axes)
+    step = place_type(float, dimension.row.step_axes)
     on, squared_step = level_sampling(dimension, texel), STEPS[dimension]
 
     @function
     def sample_grad(
-        texels: In[value], size: int4, settings: uint, at: place, by_x: place, by_y: place
+        texels: In[value], size: int4, settings: uint, at: place, by_x: step, by_y: step
     ) -> value:
         longer = max(squared_step(size, at, by_x), squared_step(size, at, by_y))
         return on(texels, size, settings, at, 0.5 * log2(max(longer, 1e-20)))
@@ -292,23 +300,23 @@ def volume_place(at: int3) -> int3:
     return at
 
 
-PLACES = {Dimension.LINE: (line_place, int), Dimension.PLANE: (plane_place, int2)}
+PLACES = {1: line_place, 2: plane_place, 3: volume_place}
+"""The x, y and z of a texel, by axes."""
 
 
 @cache
 def loading(dimension: Dimension, texel: Type) -> Any:
     """The function for the read of one texel; returns 0 beyond the edges, which is reported."""
-    value = texel_type(texel)
-    place_of, place = PLACES.get(dimension, (volume_place, int3))
-    is_cube = dimension is Dimension.CUBE
+    axes, has_layers = dimension.row.axes, dimension.row.has_layers
+    value, place, place_of = texel_type(texel), place_type(int, axes), PLACES[axes]
 
     @function
     def load(texels: In[value], size: int4, at: place, level: int) -> value:
         number = -1
         if level >= 0 and level < size.w:
-            n, p = level_size(size, level, is_cube), place_of(at)
+            n, p = level_size(size, level, has_layers), place_of(at)
             if all_true(p >= int3(0)) and all_true(p < n):
-                number = level_start(size, level, is_cube) + (p.z * n.y + p.y) * n.x + p.x
+                number = level_start(size, level, has_layers) + (p.z * n.y + p.y) * n.x + p.x
         return texels[number]
 
     return load

@@ -12,7 +12,7 @@ int3 = TYPES["int3"]
 
 
 @cache
-def shrinking(texel: Any, value: Any, *, is_cube: bool) -> Any:
+def shrinking(texel: Any, value: Any, *, has_layers: bool) -> Any:
     """The kernel from a level to the next, which computes means over boxes in floats.
 
     If the number of texels is odd, each texel of the next level covers two and part of a third.
@@ -33,12 +33,12 @@ def shrinking(texel: Any, value: Any, *, is_cube: bool) -> Any:
     def shrink(z: Index, y: Index, x: Index, texels: In[texel, 3], level: Out[texel, 3]):
         n = int3(texels.shape[2], texels.shape[1], texels.shape[0])
         total = value(0.0)
-        for c in range(1 if is_cube or n.z == 1 else 3):
+        for c in range(1 if has_layers or n.z == 1 else 3):
             for b in range(3 if n.y > 1 else 1):
                 for a in range(3 if n.x > 1 else 1):
                     w = weight(x, a, n.x) * weight(y, b, n.y)
                     k = z
-                    if not is_cube:
+                    if not has_layers:
                         w *= weight(z, c, n.z)
                         k = 2 * z + c
                     if w > 0.0:
