@@ -210,9 +210,9 @@ def _texture_text(capabilities: dict[str, Any]) -> str:
     supported = set(capabilities["texture_formats"])
     lacking = sorted(TEXTURE_FORMATS.keys() - supported)
     unfiltered = sorted(supported - set(capabilities["filtered_formats"]))
-    extent = capabilities["texture_extent_limits"][1]
+    extent, layers = capabilities["texture_extent_limits"][1], capabilities["texture_layer_limit"]
     return "; ".join([
-        f"textures of up to {extent} x {extent} texels",
+        f"textures of up to {extent} x {extent} texels, and {layers} layers",
         f"filters {'all but ' * bool(unfiltered)}{', '.join(unfiltered) or 'all'} of their formats",
         *([f"lacks {', '.join(lacking)}"] if lacking else []),
     ])  # fmt: skip

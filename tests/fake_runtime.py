@@ -35,6 +35,7 @@ CAPABILITIES = Capabilities(
     texture_formats=frozenset({"rgba8unorm"}),
     filtered_formats=frozenset({"rgba8unorm"}),
     texture_extent_limits=(8192, 8192, 2048),
+    texture_layer_limit=256,
     has_line_levels=False,
     texture_limit=16,
     sampler_limit=16,

@@ -292,18 +292,22 @@ def test_pointers_lead_to_what_they_lead_to_in_a_launch() -> None:
 def test_textures_are_filtered_by_their_texels(device: sad.Device) -> None:
     @sad.kernel
     def looked_up(
-        i: sad.Index, t: sad.Texture2D[sad.float4], sky: sad.TextureCube[float], s: sad.Sampler,
-        uv: sad.In[sad.float2], out: sad.Out[sad.float4],
+        i: sad.Index, t: sad.Texture2D[sad.float4], sky: sad.TextureCube[float],
+        pages: sad.Texture2DArray[float], s: sad.Sampler, uv: sad.In[sad.float2],
+        out: sad.Out[sad.float4],
     ):  # fmt: skip
         h, w = t.shape(1)
         base = t.sample(s, uv[i]) + t.load(sad.int2(i, 1)) * sky.sample(s, sad.float3(uv[i], 1.0))
         steps = t.sample_grad(s, uv[i], sad.float2(0.3, 0.0), sad.float2(0.0, 0.2))
-        out[i] = base + t.sample_level(s, uv[i], 0.7) * float(h * w) + steps
+        layers, rows, _ = pages.shape(1)
+        page = pages.sample_level(s, sad.float3(uv[i], float(i)), 0.7) * float(layers * rows)
+        out[i] = base + t.sample_level(s, uv[i], 0.7) * float(h * w) + steps + page
 
     rng = np.random.default_rng(0)
     arguments = (
         sad.texture(rng.integers(0, 255, (4, 8, 4), np.uint8), mips=True),
         sad.texture(np.float32(rng.uniform(size=(6, 4, 4))), dimension="cube"),
+        sad.texture(np.float32(rng.uniform(size=(2, 4, 6))), dimension="2d-array", mips=True),
         sad.sampler(wrap="mirror"),
         np.float32(rng.uniform(-1, 1, (3, 2))),
     )

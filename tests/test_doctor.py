@@ -147,8 +147,8 @@ def test_formats_of_textures_that_are_not_there_or_not_filtered_are_named() -> N
     )
     (line,) = (each for each in texts_of(few) if each.startswith("textures"))
     assert line == (
-        "textures of up to 8192 x 8192 texels; filters all but r16float, r32float, rg16float, "
-        "rg32float, rgba32float of their formats; lacks rgba8unorm-srgb"
+        "textures of up to 8192 x 8192 texels, and 256 layers; filters all but r16float, "
+        "r32float, rg16float, rg32float, rgba32float of their formats; lacks rgba8unorm-srgb"
     )
     every = replace(few, texture_formats=few.filtered_formats | {"rgba8unorm"})
     assert "; filters all of their formats; lacks " in "\n".join(texts_of(every))

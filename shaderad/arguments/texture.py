@@ -108,7 +108,8 @@ class TextureKind(ResourceKind):
             description = f"a {value.dimension} texture of `{value.texels.element}`"
             if value.dimension == t.dimension.value and value.texels.element == t.element:
                 return value
-        raise error("SR0819", name=name, type=t, found=description, make="sad.texture(image)")
+        make = f'sad.texture(image, dimension="{t.dimension.value}")'
+        raise error("SR0819", name=name, type=t, found=description, make=make)
 
     def content(self, value: Any) -> Any:
         return value.texels

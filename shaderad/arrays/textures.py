@@ -17,13 +17,14 @@ from shaderad.arrays.arrays import Array, array
 from shaderad.arrays.containers import Container, container_of, register
 from shaderad.arrays.tape import trace_of
 from shaderad.device.devices import Device, asked_device, current_device
-from shaderad.diagnostics import error
+from shaderad.diagnostics import error, text_of
 from shaderad.diagnostics.tracebacks import api_boundary, api_class
+from shaderad.ir.dimensions import Dimension
 from shaderad.ir.types import FLOAT, Vector
 from shaderad.runtime.textures import NoArrayOfJax
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Hashable, Iterable, Sequence
 
     from shaderad.ir.types import Scalar
     from shaderad.runtime.textures import DeviceTexture, Extents, TextureLayout
@@ -187,18 +188,18 @@ class Texture(NoArrayOfJax):
 
     @property
     def dimension(self) -> str:
-        """``"1d"``, ``"2d"``, ``"3d"`` or ``"cube"``."""
+        """``"1d"``, ``"2d"``, ``"2d-array"``, ``"3d"`` or ``"cube"``."""
         return self.layout.dimension.value
 
     @property
     def extents(self) -> Extents:
-        """Width, height and depth in texels: 1 where there is no such axis, 6 faces of a cube."""
+        """Width, height and depth in texels: 1 where there is no such axis; layers, or 6 faces."""
         return self.layout.extents
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Extents of the axes, that of channels excluded: ``(height, width)`` of a picture,
-        ``(6, n, n)`` of a cube.
+        ``(layers, height, width)`` of layers, ``(6, n, n)`` of a cube.
         """
         return self.shape_of(0)
 
@@ -234,7 +235,9 @@ class Texture(NoArrayOfJax):
 
     @staticmethod
     @api_boundary
-    def from_native(native: Any, device: Device | None = None) -> Texture:
+    def from_native(
+        native: Any, device: Device | None = None, dimension: str | None = None
+    ) -> Texture:
         """Wraps a texture of the runtime's own library without a copy.
 
         Its owner may write to it between calls. A derivative in a cube of slangpy is refused
@@ -242,15 +245,20 @@ class Texture(NoArrayOfJax):
 
         Args:
             native: A `wgpu.GPUTexture` or `slangpy.Texture` of the same device, in a format of
-                `sad.texture`; in wgpu six layers are a cube.
+                `sad.texture`.
             device: Default: the current one.
+            dimension: A word of `sad.texture`, where wgpu leaves it open: six layers are a cube,
+                and one is a picture, unless you pass ``"2d-array"``.
 
         Raises:
-            DeviceError: SR0631 and SR0632, where `native` is no texture that kernels can read;
-                SR0627 for a format that the device lacks; SR0651 for a `device` that is none.
+            ShapeError: SR0815 for an unknown `dimension`.
+            DeviceError: SR0631 and SR0632, where `native` is no texture that kernels can read, or
+                of another dimension; SR0627 for a format that the device lacks; SR0651 for a
+                `device` that is none.
         """
         device = asked_device(device) or current_device()
-        return texture_of(device, device.runtime.wrap_texture(native))
+        wanted = dimension_of(dimension)
+        return texture_of(device, device.runtime.wrap_texture(native, wanted))
 
     @api_boundary
     def numpy(self, level: int = 0) -> np.ndarray[Any, Any]:
@@ -303,6 +311,20 @@ texture_by_serial: WeakValueDictionary[int, Texture] = WeakValueDictionary()
 def kind_but_textures(part: Any) -> type[Container] | None:
     """The kind of a container for `trees.flatten`, where textures are leaves."""
     return None if isinstance(part, Texture) else container_of(part)
+
+
+def checked_word(name: str, word: Any, choices: Iterable[str]) -> Any:
+    """An argument that is `None` or one of `choices`; raises SR0815."""
+    if word is not None and word not in choices:
+        known = ", ".join(f'`"{each}"`' for each in choices)
+        raise error("SR0815", name=name, known=known, found=text_of(word))
+    return word
+
+
+def dimension_of(word: Any) -> Dimension | None:
+    """The dimension with a word of users; raises SR0815."""
+    checked_word("dimension", word, [each.value for each in Dimension])
+    return None if word is None else Dimension(word)
 
 
 def texture_of_levels(

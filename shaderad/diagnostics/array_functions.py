@@ -81,7 +81,8 @@ MESSAGES: dict[str, Message] = {
     "SR0816": _shape(
         "an image of shape {shape} cannot become a texture: {why}",
         help="give (h, w), (h, w, channels), (d, h, w, channels), or an array of vectors; "
-        '`dimension="1d"`, "3d" or "cube" reads the axes of a line, a volume or six faces',
+        '`dimension="1d"`, "2d-array", "3d" or "cube" reads the axes of a line, of layers, of a '
+        "volume or of six faces",
     ),
     "SR0817": _shape(
         "texels are bytes (`numpy.uint8`), half or float",

@@ -153,8 +153,8 @@ MESSAGES: dict[str, Message] = {
     "SR0626": _device(
         "`{program}` binds {count:texture|textures}, more than `{adapter}` has",
         label="the limit is {limit}",
-        help="put pictures of one size and format into one texture, such as planes of a "
-        "`Texture3D`, or split the kernel",
+        help="put pictures of one size and format into the layers of one `Texture2DArray`, or "
+        "split the kernel",
     ),
     "SR0627": _device(
         "`{adapter}` has no textures of format `{format}`",
@@ -185,8 +185,9 @@ MESSAGES: dict[str, Message] = {
     "SR0632": _device(
         "kernels cannot read this texture",
         label="found {found}",
-        note="one sample, and a single picture, volume, or the six faces of a cube",
-        help="make it in a format of `sad.texture` (docs/runtimes.md), with the usages {usage}",
+        note="a texture has one sample, and is a line, a picture, layers, a volume, or six faces",
+        help="make it in a format of `sad.texture` (docs/runtimes.md), with the usages {usage}; "
+        "`dimension=` may be left out",
     ),
     "SR0633": _device(
         "bug in shaderad, stage runtime: {found} for level {level} of a texture with "
@@ -219,6 +220,11 @@ MESSAGES: dict[str, Message] = {
         label="found {found}",
         help="start the program by a launcher such as `torchrun`, which numbers its processes from "
         "0, or leave {variable} unset",
+    ),
+    "SR0640": _device(
+        "a texture with {count:layer|layers}",
+        label="`{adapter}` has at most {limit}",
+        help="split the layers among several textures",
     ),
     "SR0650": _device(
         "{subject} lives on another device",

@@ -54,6 +54,11 @@ class Filters(Protocol):
         ...
 
     @property
+    def on_layer(self) -> UserFunction:
+        """``f(size, place)``: a place with the number of its layer, for the unit."""
+        ...
+
+    @property
     def extent(self) -> UserFunction:
         """``f(extent, level)``: the extent of an axis on a level."""
         ...
@@ -132,13 +137,8 @@ class _Read:
             raise error("SR0303", span, found=describe(sampler), wanted=SAMPLER,
                         help="pass a parameter that is annotated `sad.Sampler`")  # fmt: skip
         row = t.dimension.row
-        types = (
-            _place(FLOAT, row.axes),
-            *(
-                FLOAT if read is TextureRead.LEVEL else _place(FLOAT, row.step_axes)
-                for _ in where[1:]
-            ),
-        )
+        place, step = _place(FLOAT, row.axes), _place(FLOAT, row.step_axes)
+        types = (place, *(FLOAT if read is TextureRead.LEVEL else step for _ in where[1:]))
         make = FILTERS.functions.sampling
         function = self._specialised(
             make(read, t.dimension, t.element),
@@ -148,6 +148,10 @@ class _Read:
             *types,
         )
         coordinates = [coerce(v, wanted, span) for v, wanted in zip(where, types, strict=True)]
+        if row.samples_layers:
+            on_layer = self._specialised(FILTERS.functions.on_layer, TextureType.number, place)
+            at = (self._texture.number, coordinates[0])
+            coordinates[0] = Call(type=place, function=on_layer, args=at, span=span)
         args = (self._texture.number, sampler.number, *coordinates)
         if not row.is_filtered:
             return Call(type=t.element, function=function, args=args, span=span)

@@ -57,6 +57,11 @@ class DimensionRow:
         """True if the last axis has layers or faces, which are as many on each level."""
         return self.axes > self.halved_axes
 
+    @property
+    def samples_layers(self) -> bool:
+        """True if the last coordinate of a sample is a layer, which has no derivative."""
+        return self.axes > self.step_axes
+
     def is_halved(self, letter: str) -> bool:
         """True if a level is half as large as the level before along axis `letter` of the size."""
         return "xyz".index(letter) < self.halved_axes
@@ -73,6 +78,3 @@ check_rows(_ROWS, Dimension)
 
 FACE_COUNT = 6
 """The faces of a cube, +x, -x, +y, -y, +z, -z: layers of a texture."""
-
-TEXTURES = tuple(d for d in Dimension if d is not Dimension.LAYERS)
-"""The dimensions of textures that users make; a cube is also seen as layers."""

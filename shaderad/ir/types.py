@@ -13,7 +13,7 @@ from functools import cached_property
 from math import gcd
 from typing import ClassVar
 
-from shaderad.ir.dimensions import TEXTURES, Dimension
+from shaderad.ir.dimensions import Dimension
 
 
 class Type:
@@ -229,7 +229,7 @@ class TextureType(ResourceType):
     As an array it has one axis: the texels of all levels, level after level, each row-major over
     (depth or face, rows, columns). So its gradient is an array, and a derivative reads the texels
     that the device's filter reads. Its number is its size: the texels along x, y and z on level 0,
-    then the number of levels. A missing axis counts as 1, and faces count along z.
+    then the number of levels. A missing axis counts as 1, and layers and faces count along z.
     """
 
     dimension: Dimension = Dimension.PLANE
@@ -276,7 +276,7 @@ FLOAT, HALF, DOUBLE = Scalar(Kind.FLOAT), Scalar(Kind.HALF), Scalar(Kind.DOUBLE)
 INT, UINT, BOOL = Scalar(Kind.INT), Scalar(Kind.UINT), Scalar(Kind.BOOL)
 VOID = Void()
 SAMPLER = SamplerType(Access.IN, UINT, rank=0)
-_TEXTURES = (TextureType(Access.IN, FLOAT, dimension=d) for d in TEXTURES)
+_TEXTURES = (TextureType(Access.IN, FLOAT, dimension=d) for d in Dimension)
 RESOURCES: Mapping[str, ResourceType] = {t.name: t for t in (*_TEXTURES, SAMPLER)}
 """The types of textures and samplers by name. Textures exist with other elements, too."""
 

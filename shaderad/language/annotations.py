@@ -39,6 +39,7 @@ __all__ = [
     "Sampler",
     "Texture1D",
     "Texture2D",
+    "Texture2DArray",
     "Texture3D",
     "TextureCube",
 ]
@@ -228,8 +229,8 @@ Const, LocalArray, DifferentialPair, Pointer = map(
 )
 
 
-Texture1D, Texture2D, Texture3D, TextureCube = map(
-    AnnotationForm, ("Texture1D", "Texture2D", "Texture3D", "TextureCube")
+Texture1D, Texture2D, Texture2DArray, Texture3D, TextureCube = map(
+    AnnotationForm, ("Texture1D", "Texture2D", "Texture2DArray", "Texture3D", "TextureCube")
 )
 
 

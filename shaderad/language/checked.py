@@ -23,6 +23,7 @@ __all__ = [
     "Sampler",
     "Texture1D",
     "Texture2D",
+    "Texture2DArray",
     "Texture3D",
     "TextureCube",
     "bool2",
@@ -115,6 +116,7 @@ Pointer = KernelValue
 Sampler = KernelValue
 Texture1D = KernelValue
 Texture2D = KernelValue
+Texture2DArray = KernelValue
 Texture3D = KernelValue
 TextureCube = KernelValue
 

@@ -69,6 +69,8 @@ class Capabilities:
     """The texture formats that samplers can filter."""
     texture_extent_limits: tuple[int, int, int]
     """Maximum texels along an axis of textures of one, two and three dimensions."""
+    texture_layer_limit: int
+    """Maximum layers of a texture."""
     has_line_levels: bool
     """True if textures of one dimension can have mip levels."""
     texture_limit: int

@@ -206,6 +206,7 @@ def _capabilities(device: Any) -> Capabilities:
             min(limits.max_texture_dimension_2d, limits.max_texture_dimension_cube),
             limits.max_texture_dimension_3d,
         ),
+        texture_layer_limit=limits.max_texture_layers,
         has_line_levels=True,
         texture_limit=TEXTURE_LIMIT,
         sampler_limit=SAMPLER_LIMIT,
@@ -284,8 +285,8 @@ class SlangpyRuntime(Runtime):
     def wrapped_views(self, layout: TextureLayout, native: Any) -> dict[Dimension, Any]:
         return slangpy_textures.wrapped_views_of(layout, native)
 
-    def layout_of(self, native: Any) -> TextureLayout:
-        return slangpy_textures.layout_of(native)
+    def layout_of(self, native: Any, dimension: Dimension | None) -> TextureLayout:
+        return slangpy_textures.layout_of(native, dimension)
 
     def new_sampler(self, settings: SamplerSettings) -> Any:
         return slangpy_textures.new_sampler(self.native, settings)

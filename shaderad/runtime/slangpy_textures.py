@@ -12,7 +12,7 @@ import numpy as np
 
 from shaderad.compiler.artifact import Binding
 from shaderad.diagnostics import error
-from shaderad.ir.dimensions import FACE_COUNT, TEXTURES, Dimension
+from shaderad.ir.dimensions import FACE_COUNT, Dimension
 from shaderad.ir.tables import check_rows
 from shaderad.runtime.slangpy_module import spy
 from shaderad.runtime.texture_formats import TEXTURE_FORMATS
@@ -95,18 +95,20 @@ def bound_as(binding: Binding, texture: DeviceTexture) -> Any:
     return texture.native_by_view[binding.view]
 
 
-def layout_of(native: Any) -> TextureLayout:
+def layout_of(native: Any, wanted: Dimension | None) -> TextureLayout:
     """The layout of a wrapped texture."""
-    kinds = {kind: dimension for dimension, kind in TYPES.items() if dimension in TEXTURES}
+    dimensions = {kind: dimension for dimension, kind in TYPES.items()}
     names = {spy.Format[row.slangpy_name]: row for row in TEXTURE_FORMATS.values()}
     desc = native.desc
-    is_known = desc.type in kinds and desc.format in names and desc.array_length == 1
-    if not is_known or desc.sample_count != 1 or desc.usage & USAGE != USAGE:
+    dimension = dimensions.get(desc.type)
+    is_single = dimension is Dimension.LAYERS or desc.array_length == 1
+    is_known = desc.format in names and wanted in (None, dimension) and is_single
+    is_read = desc.sample_count == 1 and desc.usage & USAGE == USAGE
+    if dimension is None or not is_known or not is_read:
         shown = f"{desc.type.name}, {desc.format.name}, {desc.array_length} layers"
         raise error("SR0632", found=shown, usage="shader_resource, copy_source, copy_destination")
-    dimension = kinds[desc.type]
-    depth = FACE_COUNT if dimension is Dimension.CUBE else desc.depth
-    extents = (desc.width, desc.height, depth)
+    layer_counts = {Dimension.CUBE: FACE_COUNT, Dimension.LAYERS: desc.array_length}
+    extents = (desc.width, desc.height, layer_counts.get(dimension, desc.depth))
     return TextureLayout(dimension, names[desc.format], extents, desc.mip_count)
 
 

@@ -58,16 +58,20 @@ class TextureStore(Guarded):
         """Creates a texture whose content is arbitrary.
 
         Raises:
-            DeviceError: SR0605 and SR0606, if the device has no room for it; SR0627, SR0628 and
-                SR0636, if it has no such textures.
+            DeviceError: SR0605 and SR0606, if the device has no room for it; SR0627, SR0628,
+                SR0636 and SR0640, if it has no such textures.
         """
         check_layout(self.capabilities, layout)
         native = self.allocated(lambda: self.new_texture(layout), layout.byte_count)
         return self._held_texture(layout, native, self.texture_views(layout, native))
 
     @guarded
-    def wrap_texture(self, native: Any) -> DeviceTexture:
+    def wrap_texture(self, native: Any, dimension: Dimension | None = None) -> DeviceTexture:
         """Wraps a texture of the library below; the caller synchronises its content.
+
+        Args:
+            native: The texture.
+            dimension: `None` for that which the library names; six planes of wgpu are a cube.
 
         Raises:
             DeviceError: SR0631, if `native` is no texture; SR0632, if kernels cannot read it.
@@ -76,7 +80,7 @@ class TextureStore(Guarded):
         if not isinstance(native, self.native_texture):
             wanted = f"{capabilities.runtime}.{self.native_texture.__name__}"
             raise error("SR0631", wanted=wanted, found=type(native).__qualname__)
-        layout = self.layout_of(native)
+        layout = self.layout_of(native, dimension)
         check_layout(capabilities, layout)
         return self._held_texture(layout, native, self.wrapped_views(layout, native))
 
@@ -132,8 +136,8 @@ class TextureStore(Guarded):
         """The objects that the library below binds for a wrapped texture, by view."""
 
     @abstractmethod
-    def layout_of(self, native: Any) -> TextureLayout:
-        """The layout of a wrapped texture; raises SR0632 if kernels cannot read it."""
+    def layout_of(self, native: Any, dimension: Dimension | None) -> TextureLayout:
+        """The layout of a wrapped texture; raises SR0632 if kernels cannot read it so."""
 
     @abstractmethod
     def new_sampler(self, settings: SamplerSettings) -> Any:

@@ -1,6 +1,6 @@
 """Textures and samplers of a device as data: extents, levels, views, settings.
 
-Layers and the faces of a cube are layers of one texture, and form its depth.
+Layers and the faces of a cube form the depth of a texture, on all levels.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ class DeviceSampler:
 
 
 def check_layout(capabilities: Capabilities, layout: TextureLayout) -> None:
-    """Raises SR0606, SR0627, SR0628 or SR0636 if the device has no such textures."""
+    """Raises SR0606, SR0627, SR0628, SR0636 or SR0640 if the device has no such textures."""
     name = layout.format.name
     if name not in capabilities.texture_formats:
         raise error(
@@ -176,6 +176,13 @@ def check_layout(capabilities: Capabilities, layout: TextureLayout) -> None:
             extent=largest,
             adapter=capabilities.adapter,
             limit=limit,
+        )
+    if layout.layer_count > capabilities.texture_layer_limit:
+        raise error(
+            "SR0640",
+            count=layout.layer_count,
+            adapter=capabilities.adapter,
+            limit=capabilities.texture_layer_limit,
         )
     is_line = layout.dimension is Dimension.LINE
     if is_line and layout.level_count > 1 and not capabilities.has_line_levels:

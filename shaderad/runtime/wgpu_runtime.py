@@ -178,8 +178,8 @@ class WgpuRuntime(Runtime):
 
     wrapped_views = texture_views
 
-    def layout_of(self, native: Any) -> TextureLayout:
-        return wgpu_textures.layout_of(native)
+    def layout_of(self, native: Any, dimension: Dimension | None) -> TextureLayout:
+        return wgpu_textures.layout_of(native, dimension)
 
     def new_sampler(self, settings: SamplerSettings) -> Any:
         return wgpu_textures.new_sampler(self.native, settings)

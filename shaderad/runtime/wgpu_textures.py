@@ -41,21 +41,26 @@ def views_of(layout: TextureLayout, native: Any) -> dict[Dimension, Any]:
     return {view: native.create_view(dimension=view.value) for view in layout.views}
 
 
-def layout_of(native: Any) -> TextureLayout:
-    """The layout of a wrapped texture; six planes are a cube."""
-    dimension = Dimension(native.dimension)
-    planes = native.size[2] if dimension is Dimension.PLANE else 1
-    is_known = native.format in TEXTURE_FORMATS and planes in (1, FACE_COUNT)
+def layout_of(native: Any, wanted: Dimension | None) -> TextureLayout:
+    """The layout of a wrapped texture; six planes are a cube, unless layers are wanted."""
+    planes = native.size[2] if native.dimension == "2d" else 1
+    choices = [Dimension(native.dimension)]
+    if native.dimension == "2d":
+        choices = [*_BY_PLANES.get(planes, ()), Dimension.LAYERS]
+    dimension = wanted or choices[0]
+    is_known = native.format in TEXTURE_FORMATS and dimension in choices
     if not is_known or native.sample_count != 1 or native.usage & USAGE != USAGE:
         shown = (
-            f"{dimension.value}, {native.format}, {planes} planes, {native.sample_count} samples"
+            f"{native.dimension}, {native.format}, {planes} planes, {native.sample_count} samples"
         )
         raise error("SR0632", found=shown, usage="TEXTURE_BINDING, COPY_SRC and COPY_DST")
-    if planes == FACE_COUNT:
-        dimension = Dimension.CUBE
     return TextureLayout(
         dimension, TEXTURE_FORMATS[native.format], native.size, native.mip_level_count
     )
+
+
+_BY_PLANES = {1: [Dimension.PLANE], FACE_COUNT: [Dimension.CUBE]}
+"""The dimensions, but for layers, of textures with this many planes."""
 
 
 def new_sampler(device: Any, settings: SamplerSettings) -> Any:

@@ -1,4 +1,4 @@
-"""Pictures, volumes and cubes in NumPy, Pillow or arrays -> textures on a device.
+"""Pictures, layers, volumes and cubes in NumPy, Pillow or arrays -> textures on a device.
 
 Invariant: a shader reads the values of the picture, rounded to the format. Bytes stand for 0 to 1,
 floats for themselves.
@@ -8,18 +8,24 @@ from __future__ import annotations
 
 from contextvars import Context
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from shaderad.arrays.arrays import Array, array_called, on_host
 from shaderad.arrays.dtypes import shown_dtype
-from shaderad.arrays.textures import Texture, texel_of, texture_of_levels
+from shaderad.arrays.textures import (
+    Texture,
+    checked_word,
+    dimension_of,
+    texel_of,
+    texture_of_levels,
+)
 from shaderad.device.devices import Device, asked_device, current_device
-from shaderad.diagnostics import error, text_of
+from shaderad.diagnostics import error
 from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.ir import types
-from shaderad.ir.dimensions import FACE_COUNT, TEXTURES, Dimension
+from shaderad.ir.dimensions import FACE_COUNT, Dimension
 from shaderad.runtime import buffers
 from shaderad.runtime.texture_formats import (
     BYTE,
@@ -33,9 +39,6 @@ from shaderad.runtime.texture_formats import (
 )
 from shaderad.runtime.textures import Extents, TextureLayout, full_level_count
 from shaderad.textures.mips import MadeMips, levels_of
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Iterable
 
 __all__ = ["texture"]
 
@@ -55,7 +58,7 @@ def texture(
     dimension: str | None = None,
     device: Device | None = None,
 ) -> Texture:
-    """Puts a picture, volume or cube on a device as a texture.
+    """Puts a picture, layers of pictures, a volume or a cube on a device as a texture.
 
     Args:
         image: Bytes (``numpy.uint8``) that stand for 0 to 1, or floats, of shape (w,), (h, w),
@@ -66,27 +69,28 @@ def texture(
         mips: Makes the mip chain by means over boxes in linear light, as `render.Texture` does.
         format: ``"r8unorm"``, ``"rg8unorm"``, ``"rgba8unorm"``, ``"rgba8unorm-srgb"`` for colours
             that are in sRGB, or ``"r16float"`` to ``"rgba32float"``. Default: that of the image.
-        dimension: ``"1d"``, ``"2d"``, ``"3d"`` or ``"cube"``, if the shape is ambiguous:
-            (n, channels) of a line, (d, h, w) of a volume, (6, n, n) or (6, n, n, channels) of the
-            faces +x, -x, +y, -y, +z, -z of a cube.
+        dimension: ``"1d"``, ``"2d"``, ``"2d-array"``, ``"3d"`` or ``"cube"``, if the shape is
+            ambiguous: (n, channels) of a line, (layers, h, w) of pictures in layers, (d, h, w) of
+            a volume, (6, n, n) of the faces +x, -x, +y, -y, +z, -z of a cube. Layers and faces may
+            have an axis of channels.
         device: Default: that of `image`, if it is an array, else the current one.
 
     Raises:
         ShapeError: SR0815 for an unknown `format` or `dimension`, SR0816 for a shape that is none
             of these, SR0817 for other numbers, SR0818 for levels that do not fit each other, SR0354
             for floats beyond those of the format.
-        DeviceError: SR0627, SR0628 and SR0636, if the device has no such textures; SR0605, if it
-            has no room; SR0651 for a `device` that is not one.
+        DeviceError: SR0627, SR0628, SR0636 and SR0640, if the device has no such textures;
+            SR0605, if it has no room; SR0651 for a `device` that is not one.
     """
     images = list(cast("list[Any]", image)) if isinstance(image, list | tuple) else [image]
     if not images or (mips and len(images) > 1):
         raise error("SR0818", why="`mips=True` makes levels from one image, or give all of them")
     owner = images[0].device if isinstance(images[0], Array) else None
     device = asked_device(device) or owner or current_device()
-    word = _checked_word("dimension", dimension, [d.value for d in TEXTURES])
-    levels = [_texels(x, None if word is None else Dimension(word)) for x in images]
+    wanted = dimension_of(dimension)
+    levels = [_texels(x, wanted) for x in images]
     first = levels[0].channels
-    name = _checked_word("format", format, TEXTURE_FORMATS)
+    name = checked_word("format", format, TEXTURE_FORMATS)
     row = format_of(first.dtype, first.shape[-1]) if name is None else TEXTURE_FORMATS[name]
     layout = TextureLayout(levels[0].dimension, row, levels[0].extents, len(levels))
     if mips:
@@ -97,14 +101,6 @@ def texture(
         contents += Context().run(_smaller_levels, contents[0], layout, device)
     chain = MadeMips(layout.level_count, layout.dimension.row.has_layers) if mips else None
     return texture_of_levels(device, layout, contents, chain)
-
-
-def _checked_word(name: str, word: Any, choices: Container[str]) -> Any:
-    """An argument that is `None` or one of `choices`; raises SR0815."""
-    if word is not None and word not in choices:
-        shown = ", ".join(f'`"{each}"`' for each in cast("Iterable[str]", choices))
-        raise error("SR0815", name=name, known=shown, found=text_of(word))
-    return word
 
 
 class _Image(NamedTuple):

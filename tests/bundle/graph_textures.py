@@ -57,3 +57,19 @@ def shaded(
 
     total = sad.fori_loop(2, step, base)
     return {"color": lit(sky, d) * total.xyz, "loss": sad.sum(sad.dot(total, total))}
+
+
+@sad.kernel
+def cloud(
+    i: sad.Index,
+    t: sad.Texture2DArray[float],
+    s: sad.Sampler,
+    at: sad.In[float3],
+    c: sad.Out[float],
+):
+    c[i] = t.sample_level(s, at[i], 0.75)
+
+
+@sad.graph
+def clouds(t: sad.Texture2DArray[float], s: sad.Sampler, at: sad.Array[float3, "n"]):
+    return sad.sum(cloud(t, s, at) ** 2)

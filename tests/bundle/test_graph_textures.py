@@ -81,6 +81,22 @@ def test_one_plan_serves_every_layout_as_the_source_does(
     device.synchronize()
 
 
+@pytest.mark.parametrize(("shape", "mips"), [((3, 5, 2), True), ((1, 1, 1), False)])
+def test_layers_of_every_number_are_read(
+    folder: Path, device: sad.Device, shape: tuple[int, ...], mips: bool
+) -> None:
+    t = sad.texture(floats(shape), mips=mips, dimension="2d-array")
+    at = floats((9, 3)) * np.float32([1, 1, 4])
+    pairs = []
+    for graph in (sad.load(folder).clouds, graph_textures.clouds):
+        loss, pullback = sad.vjp(graph, t, SMOOTH, at)
+        by_t, _, by_at = pullback(1.0)
+        pairs.append([loss.numpy(), by_t.numpy(), by_at.numpy()])
+    for x, y in zip(*pairs, strict=True):
+        np.testing.assert_allclose(x, y, rtol=RTOL, atol=ATOL)
+    assert np.abs(pairs[0][1]).max() > 0.1
+
+
 def test_the_gradient_is_that_of_differences(folder: Path, device: sad.Device) -> None:
     graph = sad.load(folder).shaded
     maps, s, sky, at, d = arguments("plain", 9)

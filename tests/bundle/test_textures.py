@@ -38,6 +38,9 @@ def arguments() -> dict[str, Any]:
     return {
         "color": sad.texture(np.float32(rng.uniform(0, 1, (8, 8, 4))), mips=True),
         "sky": sad.texture(np.float32(rng.uniform(0, 1, (6, 4, 4, 4))), dimension="cube"),
+        "decals": sad.texture(
+            np.float32(rng.uniform(0, 1, (3, 5, 4, 2))), mips=True, dimension="2d-array"
+        ),
         "smooth": sad.sampler(wrap="mirror"),
         "tint": np.float32([1, 2, 3]),
     }
@@ -53,7 +56,7 @@ def test_it_runs_as_its_source_does(folder: Path, device: sad.Device) -> None:
         out, pullback = sad.vjp(kernel, m, at, d)
         by_material, by_at, by_d = pullback(bar)
         fields = by_material if isinstance(by_material, dict) else vars(by_material)
-        parts = [fields[name] for name in ("color", "sky", "tint")]
+        parts = [fields[name] for name in ("color", "sky", "decals", "tint")]
         _, dot = sad.jvp(kernel, (m, at, d), (None, at, d))
         found.append([x.numpy() for x in (out, *parts, by_at, by_d, dot)])
     for one, other in zip(*found, strict=True):
@@ -65,10 +68,11 @@ def test_the_manifest_says_what_is_bound(folder: Path) -> None:
     (entry,) = manifest["entries"]
     resources = {one["name"]: one.get("resource", "array") for one in entry["inputs"]}
     assert resources == {
-        "m_color": "Texture2D", "m_sky": "TextureCube", "m_smooth": "Sampler",
+        "m_color": "Texture2D", "m_sky": "TextureCube",
+        "m_decals": "Texture2DArray", "m_smooth": "Sampler",
         "at": "array", "d": "array",
     }  # fmt: skip
-    assert {"m_color_size", "m_sky_size", "m_smooth_settings"} <= {
+    assert {"m_color_size", "m_sky_size", "m_decals_size", "m_smooth_settings"} <= {
         one["name"] for one in entry["uniforms"]
     }
     for target, keys in PLACES.items():
@@ -77,6 +81,8 @@ def test_the_manifest_says_what_is_bound(folder: Path) -> None:
         assert bound["m_color_texture"]["view"] == "2d"
         assert bound["m_color_texture"]["is_filtered"]
         assert bound["m_sky_cube"]["view"] == "cube"
+        assert bound["m_decals_texture"]["view"] == "2d-array"
+        assert bound["m_decals_texture"]["is_filtered"]
         assert bound["m_smooth_sampler"]["access"] == "sampler"
         assert set(bound["m_color_texture"]["place"]) == keys
         texels = {one["name"]: one for one in backward["resources"]}
@@ -94,12 +100,14 @@ C_PROGRAM = """
 #define IS(text, other) static_assert(sizeof(text) == sizeof(other), other)
 IS(PRIMAL(M_COLOR_TEXTURE_VIEW), "2d");
 IS(PRIMAL(M_SKY_CUBE_VIEW), "cube");
+IS(PRIMAL(M_DECALS_TEXTURE_VIEW), "2d-array");
 IS(BWD(M_SKY_TEXTURE_VIEW), "2d-array");
 static_assert(PRIMAL(M_SKY_CUBE_IS_FILTERED) && !BWD(M_SKY_TEXTURE_IS_FILTERED), "filters");
 static_assert(PRIMAL(M_SMOOTH_SAMPLER_BINDING) != PRIMAL(M_COLOR_TEXTURE_BINDING), "bindings");
 static_assert((0x15u * TEXTURES_SAMPLER_MIRROR | TEXTURES_SAMPLER_LINEAR |
                TEXTURES_SAMPLER_MIXES_LEVELS) == %uu, "settings");
 static_assert((TEXTURES_SAMPLER_REPEAT | TEXTURES_SAMPLER_CLAMP << 2) == %uu, "settings");
+int layers(textures_spirv_shaded_primal_parameters words) { return words.m_decals_size_2; }
 int mip_levels(textures_spirv_shaded_primal_parameters words) { return words.m_color_size_3; }
 """
 
@@ -119,8 +127,9 @@ def test_a_c_program_has_views_and_settings_from_the_header(compiler: str, folde
     [
         lambda entry: entry["inputs"][0].update(resource="array"),
         lambda entry: entry["inputs"][0].update(resource="Texture3D"),
+        lambda entry: entry["inputs"][2].update(resource="Texture3D"),
+        lambda entry: entry["inputs"][4].update(resource="Texture2D"),
         lambda entry: entry["inputs"][3].update(resource="Texture2D"),
-        lambda entry: entry["inputs"][2].update(resource="Texture2D"),
         lambda entry: entry["targets"]["spirv"]["programs"][0]["resources"][0].update(
             access="texture", view="2d"
         ),

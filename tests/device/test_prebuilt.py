@@ -34,6 +34,7 @@ DEVICE = Capabilities(
     texture_formats=frozenset(),
     filtered_formats=frozenset(),
     texture_extent_limits=(8192, 8192, 2048),
+    texture_layer_limit=256,
     has_line_levels=False,
     texture_limit=16,
     sampler_limit=16,

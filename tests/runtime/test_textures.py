@@ -20,8 +20,8 @@ from tests.runtime.texture_programs import loading, sampling
 from tests.runtime.texture_reference import FACES, sampled
 
 LINE, PLANE, VOLUME = Dimension.LINE, Dimension.PLANE, Dimension.VOLUME
-CUBE = Dimension.CUBE
-EXTENTS = {LINE: (7, 1, 1), PLANE: (7, 5, 1), VOLUME: (4, 3, 5), CUBE: (4, 4, 6)}
+LAYERS, CUBE = Dimension.LAYERS, Dimension.CUBE
+EXTENTS = {LINE: (7, 1, 1), PLANE: (7, 5, 1), LAYERS: (7, 5, 3), VOLUME: (4, 3, 5), CUBE: (4, 4, 6)}
 FLOAT4 = 16
 """Bytes."""
 REPEAT = ("repeat",) * 3
@@ -116,7 +116,7 @@ def test_texels_of_every_format_are_read_as_their_values(runtime: Runtime, name:
     assert close(values(runtime, load(runtime, texture)), expected, tolerance)
 
 
-@pytest.mark.parametrize("dimension", [PLANE, VOLUME, CUBE])
+@pytest.mark.parametrize("dimension", [PLANE, LAYERS, VOLUME, CUBE])
 def test_every_level_of_every_dimension_is_loaded_where_it_was_written(
     runtime: Runtime, dimension: Dimension
 ) -> None:
@@ -286,6 +286,21 @@ def test_a_wrapped_cube_is_sampled(runtime: Runtime) -> None:
         assert code_of(load, runtime, texture) == "SR0635"
 
 
+@pytest.mark.parametrize("count", [1, 4, 6])
+def test_wrapped_layers_are_loaded(runtime: Runtime, count: int) -> None:
+    """No texture of wgpu says whether six layers are a cube, and one is a picture."""
+    row, is_wgpu = TEXTURE_FORMATS["rgba32float"], runtime.capabilities.runtime == "wgpu"
+    own = runtime.create_texture(TextureLayout(LAYERS, row, (5, 5, count), 1))
+    content = random_level(own.layout, 0, seed=count)
+    runtime.write_texture(own, 0, content.data)
+    texture = runtime.wrap_texture(own.native, LAYERS)
+    assert texture.layout == own.layout
+    assert close(values(runtime, load(runtime, texture)), content, 0.0)
+    unnamed = runtime.wrap_texture(own.native).layout.dimension
+    assert unnamed is ({1: PLANE, 6: CUBE}.get(count, LAYERS) if is_wgpu else LAYERS)
+    assert code_of(runtime.wrap_texture, own.native, VOLUME) == "SR0632"
+
+
 def test_only_textures_that_kernels_can_read_are_wrapped(runtime: Runtime) -> None:
     assert code_of(runtime.wrap_texture, runtime.allocate(16).native) == "SR0631"
     if runtime.capabilities.runtime == "wgpu":
@@ -293,7 +308,6 @@ def test_only_textures_that_kernels_can_read_are_wrapped(runtime: Runtime) -> No
 
         wrong = [
             {"format": "rgba8snorm"},
-            {"size": (7, 5, 4)},
             {"usage": wgpu.TextureUsage.TEXTURE_BINDING},
         ]
     else:
@@ -301,7 +315,7 @@ def test_only_textures_that_kernels_can_read_are_wrapped(runtime: Runtime) -> No
 
         wrong = [
             {"format": spy.Format.rgba8_snorm},
-            {"type": spy.TextureType.texture_2d_array, "array_length": 4},
+            {"type": spy.TextureType.texture_cube_array, "width": 5, "array_length": 2},
             {"usage": spy.TextureUsage.shader_resource},
         ]
     for changes in wrong:
@@ -352,6 +366,7 @@ def test_what_a_device_lacks_is_named(runtime_name: str) -> None:
         "texture_formats": frozenset({"rgba8unorm", "r32float"}),
         "filtered_formats": frozenset({"rgba8unorm"}),
         "texture_extent_limits": (8, 6, 4),
+        "texture_layer_limit": 7,
         "has_line_levels": False,
         "sampler_limit": 0,
     }
@@ -362,10 +377,12 @@ def test_what_a_device_lacks_is_named(runtime_name: str) -> None:
         (TextureLayout(PLANE, row, (7, 4, 1), 1), "SR0628"),
         (TextureLayout(VOLUME, row, (4, 4, 5), 1), "SR0628"),
         (TextureLayout(CUBE, row, (7, 7, 6), 1), "SR0628"),
+        (TextureLayout(LAYERS, row, (4, 4, 8), 1), "SR0640"),
         (TextureLayout(LINE, row, (8, 1, 1), 2), "SR0636"),
     ):
         assert code_of(small.create_texture, layout) == code
     small.create_texture(TextureLayout(CUBE, row, (6, 6, 6), 1))
+    small.create_texture(TextureLayout(LAYERS, row, (6, 6, 7), 1))
     assert code_of(small.pipeline, sampling(PLANE)) == "SR0634"
     small.close()
     few = open_runtime(runtime_name, limits={"texture_limit": 0})

@@ -231,6 +231,40 @@ def test_a_target_that_was_not_built_is_refused(loader: ModuleType, built: Path)
         loader.Build(built, "spirv")
 
 
+def test_a_graph_takes_textures_with_layers(tmp_path: Path) -> None:
+    sad.build(graph_textures.__file__, tmp_path / "out", targets="wgsl", validate=False)
+    rng = np.random.default_rng(0)
+    at = np.float32(rng.uniform(0, 1, (COUNT, 3)) * [1, 1, 4])
+    with sad.open_device("wgpu") as device:
+        texels = np.float32(rng.uniform(size=(3, 5, 2)))
+        t = sad.texture(texels, mips=True, dimension="2d-array")
+        loss, pullback = sad.vjp(graph_textures.clouds, t, sad.sampler(), at)
+        levels = [t.numpy(k) for k in range(t.level_count)]
+        wanted = float(loss), pullback(1.0)[2].numpy()
+    device.close()
+    build = module_of(MAIN.parent / "shaderad_build.py", "shaderad_build").Build(
+        tmp_path / "out", "wgsl"
+    )
+    contents = [x.tobytes() for x in levels]
+    layers, smooth = build.texture(contents, (2, 5, 3), "r32float", "2d-array"), build.sampler()
+    given = [
+        layers,
+        build.array(layers.word, "int4", ()),
+        smooth,
+        build.array(smooth.word, "uint", ()),
+        build.array(at.tobytes(), "float3", (COUNT,)),
+    ]
+    plan = build.graph("clouds")._plans["backward"]["outputs"]
+    results = build.graph("clouds").run(
+        "backward", [*given, build.array(np.float32(1.0).tobytes(), "float", ())]
+    )
+    by_name = {one["name"]: x for one, x in zip(plan, results, strict=True)}
+    found = np.frombuffer(build.read(by_name["result_0"]), np.float32)[0]
+    np.testing.assert_allclose(found, wanted[0], rtol=1e-4)
+    found = np.frombuffer(build.read(by_name["at gradient"]), np.float32)[: at.size]
+    np.testing.assert_allclose(found.reshape(at.shape), wanted[1], rtol=1e-4, atol=1e-4)
+
+
 def test_a_graph_takes_textures_their_sizes_and_samplers(tmp_path: Path) -> None:
     sad.build(graph_textures.__file__, tmp_path / "out", targets="wgsl", validate=False)
     with sad.open_device("wgpu") as device:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 Levels = Sequence[np.ndarray]
-"""Texels of shape (..., channels) by level; cubes have their faces first."""
+"""Texels of shape (..., channels) by level; layers and the faces of cubes come first."""
 
 
 @dataclass(frozen=True)
@@ -71,13 +71,24 @@ def _on_cube(faces: np.ndarray, d: np.ndarray, s: Settings) -> np.ndarray:
     return total
 
 
+def _on_layers(layers: np.ndarray, at: np.ndarray, s: Settings) -> np.ndarray:
+    layer = np.int64(np.clip(np.rint(at[:, 2]), 0, len(layers) - 1))
+    total = np.zeros((len(at), layers.shape[-1]))
+    for k, texels in enumerate(layers):
+        total[layer == k] = _on_level(texels, at[layer == k, :2], s)
+    return total
+
+
+FILTERS: dict[str, Callable[..., np.ndarray]] = {"2d-array": _on_layers, "cube": _on_cube}
+
+
 def sample(
-    levels: Levels, at: Any, settings: Settings, level: Any = 0.0, *, is_cube: bool = False
+    levels: Levels, at: Any, settings: Settings, level: Any = 0.0, dimension: str = "2d"
 ) -> np.ndarray:
     """The filtered value at each place."""
     at = np.asarray(at, np.float64)
     at = at[:, None] if at.ndim == 1 else at
-    on: Callable[..., np.ndarray] = _on_cube if is_cube else _on_level
+    on = FILTERS.get(dimension, _on_level)
     last = len(levels) - 1
     wanted = np.clip(np.broadcast_to(np.asarray(level, float), len(at)), 0, last)
     if settings.mip_filter == "nearest":
@@ -101,9 +112,9 @@ def level_of(size: Sequence[int], dx: Any, dy: Any) -> np.ndarray:
     return np.log2(np.maximum(*lengths))
 
 
-def halved(texels: np.ndarray, *, is_cube: bool = False) -> np.ndarray:
+def halved(texels: np.ndarray, *, has_layers: bool = False) -> np.ndarray:
     """The next level, of even extents or 1."""
-    for axis in range(1 if is_cube else 0, texels.ndim - 1):
+    for axis in range(1 if has_layers else 0, texels.ndim - 1):
         n = texels.shape[axis]
         if n > 1:
             texels = np.moveaxis(texels, axis, 0)
@@ -111,8 +122,8 @@ def halved(texels: np.ndarray, *, is_cube: bool = False) -> np.ndarray:
     return texels
 
 
-def chain(texels: np.ndarray, *, is_cube: bool = False) -> list[np.ndarray]:
+def chain(texels: np.ndarray, *, has_layers: bool = False) -> list[np.ndarray]:
     levels = [texels]
-    while max(levels[-1].shape[1 if is_cube else 0 : -1]) > 1:
-        levels.append(halved(levels[-1], is_cube=is_cube))
+    while max(levels[-1].shape[1 if has_layers else 0 : -1]) > 1:
+        levels.append(halved(levels[-1], has_layers=has_layers))
     return levels

@@ -18,9 +18,19 @@ pytestmark = pytest.mark.gpu
 UNIT = 0.004
 """Of values from 0 to 1: units have weights of eight bits."""
 EXACT = 2e-5
-SHAPES = {"1d": (16,), "2d": (8, 16), "3d": (4, 8, 2), "cube": (6, 8, 8)}
-PLACES = {"1d": float, "2d": float2, "3d": float3, "cube": float3}
-FORMS = {"1d": sad.Texture1D, "2d": sad.Texture2D, "3d": sad.Texture3D, "cube": sad.TextureCube}
+SHAPES = {
+    "1d": (16,), "2d": (8, 16), "2d-array": (3, 8, 16), "3d": (4, 8, 2), "cube": (6, 8, 8),
+}  # fmt: skip
+PLACES = {"1d": float, "2d": float2, "2d-array": float3, "3d": float3, "cube": float3}
+STEPS = PLACES | {"2d-array": float2}
+FORMS = {
+    "1d": sad.Texture1D,
+    "2d": sad.Texture2D,
+    "2d-array": sad.Texture2DArray,
+    "3d": sad.Texture3D,
+    "cube": sad.TextureCube,
+}
+LAYERED = ("2d-array", "cube")
 TEXELS = {1: float, 2: float2, 4: float4}
 SETTINGS = [Settings(*s) for s in product(("linear", "nearest"), ("repeat", "clamp", "mirror"))]
 KERNELS: dict[Any, Any] = {}
@@ -28,7 +38,8 @@ KERNELS: dict[Any, Any] = {}
 
 def kernels(dimension: str, channels: int) -> Any:
     """Reads on level 0, on levels, and by steps."""
-    texture, texel, place = FORMS[dimension], TEXELS[channels], PLACES[dimension]
+    texture, texel = FORMS[dimension], TEXELS[channels]
+    place, step = PLACES[dimension], STEPS[dimension]
 
     @sad.kernel
     def base(
@@ -53,8 +64,8 @@ def kernels(dimension: str, channels: int) -> Any:
         t: texture[texel],
         s: sad.Sampler,
         at: sad.In[place],
-        dx: sad.In[place],
-        dy: sad.In[place],
+        dx: sad.In[step],
+        dy: sad.In[step],
         out: sad.Out[texel],
     ):
         out[i] = t.sample_grad(s, at[i], dx[i], dy[i])
@@ -69,19 +80,22 @@ def kernels_of(dimension: str, channels: int) -> Any:
 
 def places(rng: np.random.Generator, dimension: str, count: int = 300) -> np.ndarray:
     """Coordinates away from centres and edges of texels of all levels, or of faces."""
-    axes = 1 if dimension == "1d" else 2 if dimension == "2d" else 3
+    axes = {"1d": 1, "2d": 2, "2d-array": 2}.get(dimension, 3)
     if dimension == "cube":
         d = rng.normal(size=(20 * count, 3))
         at, sizes = reference.cube_place(d)[1], np.float64([8, 8])
         keep = np.all(np.abs(at - 0.5) < 0.5 - 0.51 / 2, axis=1)  # inside of level 2
     else:
         d = rng.uniform(-1.3, 2.3, (20 * count, axes))
-        at, sizes = d, np.float64(SHAPES[dimension][::-1])
+        at, sizes = d, np.float64(SHAPES[dimension][::-1][:axes])
         keep = np.ones(len(d), bool)
     for k in range(5):
         texel = at * np.maximum(sizes / 2**k, 1) * 2
         keep &= np.all(np.abs(texel - np.round(texel)) > 0.03, axis=1)
     found = np.float32(d[keep][:count])
+    if dimension == "2d-array":
+        layers = rng.integers(-1, 4, count) + rng.uniform(-0.45, 0.45, count)
+        return np.column_stack([found, np.float32(layers)])
     return found[:, 0] if axes == 1 else found
 
 
@@ -92,7 +106,7 @@ def texels(rng: np.random.Generator, dimension: str, channels: int) -> np.ndarra
 def levels_of(data: np.ndarray, dimension: str) -> list[np.ndarray]:
     """The levels that `sad.texture` makes; lines have one."""
     data = np.float64(data)
-    return [data] if dimension == "1d" else reference.chain(data, is_cube=dimension == "cube")
+    return [data] if dimension == "1d" else reference.chain(data, has_layers=dimension in LAYERED)
 
 
 def texture_of(data: np.ndarray, dimension: str, *, mips: bool) -> sad.Texture:
@@ -117,15 +131,16 @@ def test_values(device: sad.Device, dimension: str, channels: int) -> None:
     level = np.float32(rng.uniform(-0.5, 2.0 if is_cube else len(levels), len(at)))
     for s in SETTINGS if not is_cube else SETTINGS[::3]:
         sampler = sad.sampler(s.filter, s.wrap, "linear")
-        wanted = reference.sample(levels, at, s, is_cube=is_cube)
+        wanted = reference.sample(levels, at, s, dimension=dimension)
         np.testing.assert_allclose(column(base(t, sampler, at)), wanted, atol=UNIT)
-        wanted = reference.sample(levels, at, s, level, is_cube=is_cube)
+        wanted = reference.sample(levels, at, s, level, dimension)
         np.testing.assert_allclose(column(on_level(t, sampler, at, level)), wanted, atol=2 * UNIT)
     if not is_cube:
-        dx, dy = (np.float32(rng.uniform(0.02, 0.4, at.shape)) for _ in range(2))
-        wanted = reference.sample(
-            levels, at, SETTINGS[0], reference.level_of(SHAPES[dimension][::-1], dx, dy)
-        )
+        shape = at[:, :2].shape if dimension == "2d-array" else at.shape
+        dx, dy = (np.float32(rng.uniform(0.02, 0.4, shape)) for _ in range(2))
+        size = SHAPES[dimension][::-1][: shape[-1] if len(shape) > 1 else 1]
+        level = reference.level_of(size, dx, dy)
+        wanted = reference.sample(levels, at, SETTINGS[0], level, dimension)
         found = column(by_steps(t, sad.sampler(), at, dx, dy))
         # The level of a unit may differ by the approximation of a logarithm.
         np.testing.assert_allclose(found, wanted, atol=0.05)
@@ -137,14 +152,13 @@ def test_gradients(device: sad.Device, dimension: str, choice: Settings) -> None
     """By texels and places, of reads on levels, against differences of the reference."""
     rng = np.random.default_rng(3)
     data, at = texels(rng, dimension, 2), places(rng, dimension, 100)
-    is_cube = dimension == "cube"
     _, on_level, _ = kernels_of(dimension, 2)
     level = np.float32(rng.uniform(0.1, 0.9, len(at)) + rng.integers(0, 2, len(at)))
     weights = np.float32(rng.normal(size=(len(at), 2)))
 
     def loss(data: np.ndarray, at: np.ndarray, level: np.ndarray) -> float:
         levels = levels_of(data, dimension)
-        return float((reference.sample(levels, at, choice, level, is_cube=is_cube) * weights).sum())
+        return float((reference.sample(levels, at, choice, level, dimension) * weights).sum())
 
     t = texture_of(data, dimension, mips=True)
     sampler = sad.sampler(choice.filter, choice.wrap)
@@ -164,13 +178,14 @@ def test_gradients(device: sad.Device, dimension: str, choice: Settings) -> None
         assert found == pytest.approx(slope, rel=2e-3, abs=2e-3)
 
 
-@pytest.mark.parametrize("dimension", ["2d", "cube"])
+@pytest.mark.parametrize("dimension", ["2d", "2d-array", "cube"])
 def test_tangents_are_the_transpose_of_cotangents(device: sad.Device, dimension: str) -> None:
     rng = np.random.default_rng(4)
     data, at = texels(rng, dimension, 4), places(rng, dimension, 64)
     _, _, by_steps = kernels_of(dimension, 4)
     t, sampler = texture_of(data, dimension, mips=True), sad.sampler(wrap="mirror")
-    steps = [np.float32(rng.uniform(0.05, 0.3, at.shape)) for _ in range(2)]
+    shape = (64, 2) if dimension == "2d-array" else at.shape
+    steps = [np.float32(rng.uniform(0.05, 0.3, shape)) for _ in range(2)]
     tangents = [np.float32(rng.normal(size=x.shape)) for x in (data, at, *steps)]
     bar = np.float32(rng.normal(size=(64, 4)))
     arguments = (t, sampler, at, *steps)

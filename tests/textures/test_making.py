@@ -35,6 +35,9 @@ def values(*shape: int, dtype: Any = np.float32) -> np.ndarray:
         ((3, 5, 7, 4), None, ("3d", (3, 5, 7), 4)),
         ((7, 2), "1d", ("1d", (7,), 2)),
         ((3, 5, 7), "3d", ("3d", (3, 5, 7), 1)),
+        ((3, 5, 7), "2d-array", ("2d-array", (3, 5, 7), 1)),
+        ((1, 5, 7, 2), "2d-array", ("2d-array", (1, 5, 7), 2)),
+        ((6, 4, 4, 3), "2d-array", ("2d-array", (6, 4, 4), 4)),
         ((6, 4, 4), "cube", ("cube", (6, 4, 4), 1)),
         ((6, 4, 4, 3), "cube", ("cube", (6, 4, 4), 4)),
         ((1, 1), None, ("2d", (1, 1), 1)),
@@ -139,7 +142,13 @@ def test_srgb_and_light_are_inverse(device: sad.Device) -> None:
 
 @pytest.mark.parametrize(
     ("shape", "dimension", "count"),
-    [((7, 10), None, 4), ((8, 4, 4), "3d", 4), ((5, 6, 3), "3d", 3), ((6, 4, 4), "cube", 3)],
+    [
+        ((7, 10), None, 4),
+        ((9, 6, 3), "2d-array", 3),
+        ((8, 4, 4), "3d", 4),
+        ((5, 6, 3), "3d", 3),
+        ((6, 4, 4), "cube", 3),
+    ],
 )
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.uint8])
 def test_levels_are_those_of_render(
@@ -148,7 +157,7 @@ def test_levels_are_those_of_render(
     image = values(*shape, dtype=dtype)
     made = sad.texture(image, mips=True, dimension=dimension)
     texels = sad.array(np.float32(image) / np.float32(255 if dtype == np.uint8 else 1))
-    expected = levels_of(texels, count, has_layers=dimension == "cube")
+    expected = levels_of(texels, count, has_layers=dimension in ("2d-array", "cube"))
     assert made.level_count == count
     for level, wanted in enumerate(expected):
         found = made.numpy(level)
@@ -179,8 +188,9 @@ def test_levels_may_be_given(device: sad.Device) -> None:
     for level, wanted in enumerate(levels):
         np.testing.assert_array_equal(made.numpy(level)[..., :3], wanted)
     assert sad.texture(levels[:2], format="rgba16float").level_count == 2
-    cube = sad.texture([values(6, 4, 4), values(6, 2, 2)], dimension="cube")
-    assert cube.shape_of(1) == (6, 2, 2)
+    for dimension in ("cube", "2d-array"):
+        layers = sad.texture([values(6, 4, 4), values(6, 2, 2)], dimension=dimension)
+        assert layers.shape_of(1) == (6, 2, 2)
 
 
 def test_levels_of_a_line_are_made_where_the_device_has_them(device: sad.Device) -> None:
@@ -222,6 +232,9 @@ def code_of(image: Any, **options: Any) -> str:
         (values(6, 4, 5), {"dimension": "cube"}, "SR0816"),
         (values(5, 4, 4), {"dimension": "cube"}, "SR0816"),
         (values(5, 7), {"dimension": "3d"}, "SR0816"),
+        (values(5, 7), {"dimension": "2d-array"}, "SR0816"),
+        (values(0, 5, 7), {"dimension": "2d-array"}, "SR0816"),
+        ([values(3, 4, 4), values(1, 2, 2)], {"dimension": "2d-array"}, "SR0818"),
         (values(5, 7, 3), {"dimension": "1d"}, "SR0816"),
         (values(5, 7, 3), {"format": "rg32float"}, "SR0816"),
         (values(5, 7), {"format": "rgb32float"}, "SR0815"),
@@ -257,8 +270,15 @@ def test_infinities_and_nans_are_kept(device: sad.Device) -> None:
 
 
 def test_what_a_device_lacks_is_refused() -> None:
-    limits = {"texture_formats": frozenset({"r32float"}), "texture_extent_limits": (8, 8, 4)}
+    limits = {
+        "texture_formats": frozenset({"r32float"}),
+        "texture_extent_limits": (8, 8, 4),
+        "texture_layer_limit": 6,
+    }
     small = sad.open_device("wgpu", limits=limits)
+    with pytest.raises(sad.DeviceError, match=r"(?s)SR0640.*7 layers.*at most 6"):
+        sad.texture(values(7, 4, 4), dimension="2d-array", device=small)
+    assert sad.texture(values(6, 8, 4), dimension="2d-array", device=small).shape == (6, 8, 4)
     for image, code in ((values(4, 4, 2), "SR0627"), (values(4, 9), "SR0628")):
         with pytest.raises(sad.DeviceError) as caught:
             sad.texture(image, device=small)

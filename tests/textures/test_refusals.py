@@ -81,6 +81,32 @@ def test_gradcheck(device: sad.Device) -> None:
         sad.gradcheck(sampled, sad.texture(np.uint8(255 * picture)), sad.sampler(), at)
 
 
+@sad.kernel
+def layers(
+    i: sad.Index,
+    t: sad.Texture2DArray[float4],
+    s: sad.Sampler,
+    at: sad.In[float3],
+    out: sad.Out[float4],
+):
+    out[i] = t.sample(s, at[i])
+
+
+@pytest.mark.parametrize(
+    ("image", "dimension", "found"),
+    [
+        (PICTURE, None, "got a 2d texture of `float4`"),
+        (np.ones((6, 4, 4, 4), np.float32), "cube", "got a cube texture of `float4`"),
+        (np.ones((6, 4, 4), np.float32), "2d-array", "got a 2d-array texture of `float`"),
+    ],
+)
+def test_arguments_that_have_no_layers(
+    device: sad.Device, image: np.ndarray, dimension: str | None, found: str
+) -> None:
+    with pytest.raises(sad.ShapeError, match=f"(?s)SR0819.*{found}"):
+        layers(sad.texture(image, dimension=dimension), sad.sampler(), np.zeros((3, 3), np.float32))
+
+
 def kernel_of(code: str) -> Any:
     """The kernels below by name."""
     return globals()[code]
@@ -109,6 +135,20 @@ def other_sampler(i: sad.Index, t: sad.Texture2D[float4], s: sad.Sampler, out: s
 @sad.kernel
 def other_place(i: sad.Index, t: sad.Texture2D[float4], s: sad.Sampler, out: sad.Out[float4]):
     out[i] = t.sample(s, float3(0.5, 0.5, 1.0))
+
+
+@sad.kernel
+def place_without_layer(
+    i: sad.Index, t: sad.Texture2DArray[float4], s: sad.Sampler, out: sad.Out[float4]
+):
+    out[i] = t.sample(s, float2(0.5, 0.5))
+
+
+@sad.kernel
+def step_with_layer(
+    i: sad.Index, t: sad.Texture2DArray[float4], s: sad.Sampler, out: sad.Out[float4]
+):
+    out[i] = t.sample_grad(s, float3(0.5), float3(0.1), float3(0.1))
 
 
 @sad.kernel
@@ -160,6 +200,8 @@ def derived(i: sad.Index, t: sad.Texture2D[float4], s: sad.Sampler, out: sad.Out
         ("without_sampler", "SR0231", "found 1 argument, wanted 2: sampler, uv"),
         ("other_sampler", "SR0303", "expected `Sampler`, found the texture `t`"),
         ("other_place", "SR0303", "expected `float2`, found `float3`"),
+        ("place_without_layer", "SR0303", "expected `float3`, found `float2`"),
+        ("step_with_layer", "SR0303", "expected `float2`, found `float3`"),
         ("keyword", "SR0233", "`lod=`"),
         ("other_texel", "SR0301", "texels are `float`, `float2`, `float4`"),
         ("no_texel", "SR0301", "it needs an element type: `Texture2D[float]`"),

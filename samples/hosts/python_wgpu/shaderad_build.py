@@ -38,6 +38,8 @@ LIMITS = (
 """Limits that are raised to those of the adapter: WebGPU guarantees only 8 buffers of 128 MiB."""
 FILTERABLE = "float32-filterable"
 """Requested if programs filter textures: without it, formats have at most 16 bits per channel."""
+LAYERED = ("2d-array", "cube")
+"""The dimensions of textures whose levels have equally many layers."""
 WRAPS = {"repeat": "repeat", "clamp": "clamp-to-edge", "mirror": "mirror-repeat"}
 LINEAR, MIXES_LEVELS = 1 << 6, 1 << 7
 """Bits of a sampler's settings that follow those of its wrap modes."""
@@ -67,13 +69,13 @@ class Texture:
 
     texture: wgpu.GPUTexture
     dimension: str
-    """``"1d"``, ``"2d"``, ``"3d"``, or ``"cube"``, which has six layers."""
+    """``"1d"``, ``"2d"``, ``"2d-array"``, ``"3d"``, or ``"cube"``, which has six layers."""
     byte_count = 0
 
     def extents(self, level: int) -> tuple[int, int, int]:
-        """Texels along x, y and z on a level; for a cube, z counts the faces."""
+        """Texels along x, y and z on a level; z counts layers and the faces of a cube."""
         width, height, depth = (max(1, n >> level) for n in self.texture.size)
-        return width, height, 6 if self.dimension == "cube" else depth
+        return width, height, self.texture.size[2] if self.dimension in LAYERED else depth
 
     @property
     def shape(self) -> Shape:
@@ -184,7 +186,7 @@ class Build:
         native = self.device.create_texture(
             size=size,
             format=format,
-            dimension="2d" if dimension == "cube" else dimension,
+            dimension="2d" if dimension in LAYERED else dimension,
             mip_level_count=len(levels),
             usage=wgpu.TextureUsage.TEXTURE_BINDING | wgpu.TextureUsage.COPY_DST,
         )

@@ -16,11 +16,11 @@ export interface DeviceTexture {
   texture: GPUTexture;
   dimension: TextureDimension;
   shape: number[];
-  /** Texels along x, y and z on a level; for a cube, z counts the faces. */
+  /** Texels along x, y and z on a level; z counts layers and the faces of a cube. */
   extents(level: number): [number, number, number];
 }
 
-export type TextureDimension = "1d" | "2d" | "3d" | "cube";
+export type TextureDimension = "1d" | "2d" | "2d-array" | "3d" | "cube";
 
 /** A sampler for kernels. */
 export interface DeviceSampler {

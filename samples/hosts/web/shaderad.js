@@ -20,6 +20,8 @@ const FEATURES = { half: "shader-f16", subgroups: "subgroups" };
 const FILTERABLE = "float32-filterable";
 // Raised to the limits of the adapter: WebGPU guarantees only 8 buffers of 128 MiB.
 const LIMITS = ["maxBufferSize", "maxStorageBufferBindingSize", "maxStorageBuffersPerShaderStage"];
+/** The dimensions of textures whose levels have equally many layers. */
+const LAYERED = ["2d-array", "cube"];
 const GROUPS_PER_ROW = 65535;
 const REPORT_BYTES = 2080;
 const WRAPS = ["repeat", "clamp", "mirror"];
@@ -131,7 +133,8 @@ class Build {
    * Makes a texture for kernel parameters such as `Texture2D`.
    * @param {ArrayBufferView[]} levels The bytes of each level, row after row.
    * @param {object} how `size`: texels along x, y and z; `format`: a format of WebGPU with one, two
-   *     or four channels; `dimension`: "1d", "2d", "3d" or "cube", whose faces lie along z.
+   *     or four channels; `dimension`: "1d", "2d", "2d-array", "3d" or "cube"; layers and
+   *     faces lie along z.
    * @returns {DeviceTexture}
    */
   texture(levels, { size, format = "rgba32float", dimension = "2d" }) {
@@ -140,7 +143,7 @@ class Build {
     const texture = this.device.createTexture({
       size: [width, height, depth],
       format,
-      dimension: dimension === "cube" ? "2d" : dimension,
+      dimension: LAYERED.includes(dimension) ? "2d" : dimension,
       mipLevelCount: levels.length,
       usage: TEXTURE_BINDING | COPY_DST | COPY_SRC,
     });
@@ -351,11 +354,11 @@ class DeviceTexture {
     this.shape = [levels.map(product).reduce((left, right) => left + right)];
   }
 
-  /** Texels along x, y and z on a level; for a cube, z counts the faces. */
+  /** Texels along x, y and z on a level; z counts layers and the faces of a cube. */
   extents = (level) => {
     const { width, height, depthOrArrayLayers: depth } = this.texture;
     const halved = (extent) => Math.max(1, extent >> level);
-    return [halved(width), halved(height), this.dimension === "cube" ? 6 : halved(depth)];
+    return [halved(width), halved(height), LAYERED.includes(this.dimension) ? depth : halved(depth)];
   };
 
   /** The uniform of its size: texels along x, y and z, and levels. */

@@ -59,7 +59,12 @@ _WORD_REMARKS = {
 }
 _OF_HOST = re.compile(r"\$(?:start_|site_base)")
 """Words that are 0 unless the host binds parts of buffers, or reads reports of several programs."""
-_SIZE_REMARKS = ("texels along x", "texels along y", "texels along z, or faces", "mip levels")
+_SIZE_REMARKS = (
+    "texels along x",
+    "texels along y",
+    "texels along z, layers, or faces",
+    "mip levels",
+)
 """Remarks on the words of a texture's size; `ir.types.TextureType` defines them."""
 
 Field = tuple[str, str, str]

@@ -23,8 +23,8 @@ from shaderad.textures.kernels.products import product
 
 float2, float3, float4 = (TYPES[f"float{n}"] for n in (2, 3, 4))
 int2, int3, int4, uint = (TYPES[name] for name in ("int2", "int3", "int4", "uint"))
-clamp, floor, frac, log2, mad, all_true = (
-    INTRINSICS[name] for name in ("clamp", "floor", "frac", "log2", "mad", "all")
+clamp, floor, frac, log2, mad, nearest, all_true = (
+    INTRINSICS[name] for name in ("clamp", "floor", "frac", "log2", "mad", "round", "all")
 )
 diff_pair, fwd_diff = FORMS["diff_pair"], FORMS["fwd_diff"]
 
@@ -98,6 +98,19 @@ def taps(u: float, n: int, settings: uint, axis: Const[int]) -> tuple[int, int, 
 
 
 @function
+def layer_of(at: float, n: int) -> int:
+    """The layer at a coordinate: the nearest, of two the even one, as in HLSL."""
+    # NaN becomes an arbitrary int, so the clamp keeps reads in range.
+    return clamp(int(nearest(clamp(at, 0.0, float(n - 1)))), 0, n - 1)
+
+
+@function
+def on_layer(size: int4, at: float3) -> float3:
+    """A place on the layer that it selects, because texture units round in different ways."""
+    return float3(at.xy, float(layer_of(at.z, size.z)))
+
+
+@function
 def cube_number(face: int, x: int, y: int, n: int) -> int:
     """The index of the texel at x and y from -1 to n among those of all faces."""
     # NaN becomes an arbitrary int, so the clamp keeps reads in range.
@@ -116,8 +129,8 @@ def place_type(scalar: type, axes: int) -> Any:
 
 
 @cache
-def on_level(dimension: Dimension, texel: Type) -> Any:
-    """The function from texels and a place to a value on one level."""
+def filters(texel: Type) -> Any:
+    """The functions from texels to a value between two columns, and between four texels."""
     value = texel_type(texel)
 
     @function
@@ -126,22 +139,37 @@ def on_level(dimension: Dimension, texel: Type) -> Any:
         return mad(texels[row + high] - first, value(share), first)
 
     @function
-    def in_line(texels: In[value], size: int4, settings: uint, at: float, level: int) -> value:
-        n = level_size(size, level, False)
-        low, high, share = taps(at, n.x, settings, 0)
-        return along_x(texels, level_start(size, level, False), low, high, share)
-
-    @function
     def along_xy(texels: In[value], plane: int, n: int3, settings: uint, at: float2) -> value:
         left, right, x = taps(at.x, n.x, settings, 0)
         above, below, y = taps(at.y, n.y, settings, 1)
         first = along_x(texels, plane + above * n.x, left, right, x)
         return mad(along_x(texels, plane + below * n.x, left, right, x) - first, value(y), first)
 
+    return along_x, along_xy
+
+
+@cache
+def on_level(dimension: Dimension, texel: Type) -> Any:
+    """The function from texels and a place to a value on one level."""
+    value = texel_type(texel)
+    along_x, along_xy = filters(texel)
+
+    @function
+    def in_line(texels: In[value], size: int4, settings: uint, at: float, level: int) -> value:
+        n = level_size(size, level, False)
+        low, high, share = taps(at, n.x, settings, 0)
+        return along_x(texels, level_start(size, level, False), low, high, share)
+
     @function
     def in_plane(texels: In[value], size: int4, settings: uint, at: float2, level: int) -> value:
         n = level_size(size, level, False)
         return along_xy(texels, level_start(size, level, False), n, settings, at)
+
+    @function
+    def in_layers(texels: In[value], size: int4, settings: uint, at: float3, level: int) -> value:
+        n, start = level_size(size, level, True), level_start(size, level, True)
+        plane = start + layer_of(at.z, n.z) * n.x * n.y
+        return along_xy(texels, plane, n, settings, at.xy)
 
     @function
     def in_space(texels: In[value], size: int4, settings: uint, at: float3, level: int) -> value:
@@ -178,6 +206,7 @@ def on_level(dimension: Dimension, texel: Type) -> Any:
     return {
         Dimension.LINE: in_line,
         Dimension.PLANE: in_plane,
+        Dimension.LAYERS: in_layers,
         Dimension.VOLUME: in_space,
         Dimension.CUBE: on_faces,
     }[dimension]
@@ -240,6 +269,11 @@ def plane_step(size: int4, at: float2, step: float2) -> float:
 
 
 @function
+def layer_step(size: int4, at: float3, step: float2) -> float:
+    return plane_step(size, at.xy, step)
+
+
+@function
 def volume_step(size: int4, at: float3, step: float3) -> float:
     along = step * float3(size.xyz)
     return squared(along.x) + squared(along.y) + squared(along.z)
@@ -254,6 +288,7 @@ def cube_step(size: int4, at: float3, step: float3) -> float:
 STEPS = {
     Dimension.LINE: line_step,
     Dimension.PLANE: plane_step,
+    Dimension.LAYERS: layer_step,
     Dimension.VOLUME: volume_step,
     Dimension.CUBE: cube_step,
 }
