@@ -24,8 +24,8 @@ from shaderad.execute.call import device_of
 from shaderad.execute.run_graph import GraphStep
 from shaderad.ir import types
 from shaderad.ir.arrays import ArrayType
+from shaderad.ir.equality import shared_graph
 from shaderad.language.signatures import Launchable
-from shaderad.rules.equality import shared_graph
 from shaderad.trace.arguments import (
     Arguments,
     array_of_captured,

@@ -6,8 +6,8 @@ from functools import lru_cache
 
 from shaderad.ir import nodes, types
 from shaderad.ir.arrays import operand_name
+from shaderad.ir.composing import added, float_scalars, from_float_scalars
 from shaderad.ir.types import Access, BufferType
-from shaderad.rules.composing import added, float_scalars, from_float_scalars
 from shaderad.runtime import buffers
 
 RESULT = "result"

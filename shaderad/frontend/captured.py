@@ -14,6 +14,7 @@ import numpy as np
 from shaderad.diagnostics import Span, error
 from shaderad.frontend.body import BodyReader
 from shaderad.frontend.conversions import constant, mismatch
+from shaderad.ir.composing import of_components
 from shaderad.ir.nodes import Construct, Expr
 from shaderad.ir.pointers import holds_pointers
 from shaderad.ir.types import Matrix, Scalar, Struct, Type, Vector
@@ -28,7 +29,6 @@ from shaderad.language.values import (
     known_number,
     to_value,
 )
-from shaderad.rules.composing import of_components
 
 _ON_HOST: tuple[type, ...] = (int, float, np.ndarray, np.generic, list, tuple)
 

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from shaderad.frontend.body import BodyReader, Flow, join
 from shaderad.frontend.expressions import read_condition
 from shaderad.ir import nodes, ops
+from shaderad.ir.composing import whole
 from shaderad.ir.pointers import holds_pointers
 from shaderad.ir.types import BOOL, INT, Access, Pair, is_differentiable
 from shaderad.ir.walk import all_expressions, called, has_effect, made_name, touched_buffers, writes
 from shaderad.language.values import PythonNumber
-from shaderad.rules.composing import whole
 
 _NESTED_BRANCHES = 16
 """Largest number of branches that are nested; longer chains become trees."""

@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 import numpy as np
 
 from shaderad.diagnostics import Span, error
+from shaderad.ir.composing import of_components
 from shaderad.ir.nodes import NO_SPAN, Const, Expr, Load
 from shaderad.ir.types import BufferType, Matrix, ResourceType, SamplerType, Struct, Type, Vector
 from shaderad.language.annotations import HostVector
-from shaderad.rules.composing import of_components
 
 if TYPE_CHECKING:
     from shaderad.language.host import UserFunction

@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
+from shaderad.ir import composing as c
 from shaderad.ir import nodes, ops
+from shaderad.ir.dags import in_order
+from shaderad.ir.equality import Expressions
 from shaderad.ir.nodes import Apply, Expr
 from shaderad.ir.walk import map_children
-from shaderad.rules import composing as c
-from shaderad.rules.equality import Expressions
-from shaderad.rules.expressions import in_order
 
 
 class _Value(IntEnum):

@@ -14,7 +14,9 @@ from typing import Any
 
 from shaderad.diagnostics import Span
 from shaderad.ir import arrays, nodes, ops, sizes
+from shaderad.ir import composing as c
 from shaderad.ir.arrays import Value, operand_name
+from shaderad.ir.dags import substitute
 from shaderad.ir.nodes import Expr
 from shaderad.ir.sizes import Shape
 from shaderad.ir.types import BOOL
@@ -28,8 +30,6 @@ from shaderad.plan.positions import (
     number,
     times,
 )
-from shaderad.rules import composing as c
-from shaderad.rules.expressions import substitute
 
 Request = tuple[Value, Indices]
 _COMPARE: Mapping[ops.Op, Callable[[int, int], bool]] = {

@@ -16,6 +16,7 @@ from pathlib import Path
 from shaderad.diagnostics import error
 from shaderad.ir import arrays, sizes
 from shaderad.ir.arrays import Graph, Node, Value
+from shaderad.ir.dags import in_order
 from shaderad.ir.printer import expression_text
 from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import Access, byte_count
@@ -35,7 +36,6 @@ from shaderad.plan.steps import (
     Step,
 )
 from shaderad.rules.arrays.straight_kernels import reason_to_stay
-from shaderad.rules.expressions import in_order
 
 
 @dataclass(frozen=True)

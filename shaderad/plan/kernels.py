@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from shaderad.ir import arrays, nodes, sizes, walk
+from shaderad.ir import composing as c
 from shaderad.ir.arrays import Value
+from shaderad.ir.dags import in_order
 from shaderad.ir.nodes import Expr, Stmt
 from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import INT, Access, BufferType, Scalar, Type, Vector
@@ -31,8 +33,6 @@ from shaderad.plan.positions import (
     times,
 )
 from shaderad.plan.statements import Written, may_report, write
-from shaderad.rules import composing as c
-from shaderad.rules.expressions import in_order
 
 IsStored = Callable[[Value], bool]
 """True for values that have memory."""

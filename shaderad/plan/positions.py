@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from shaderad.ir import composing as c
 from shaderad.ir import nodes, ops, sizes
 from shaderad.ir.nodes import Expr
 from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import INT, UINT
-from shaderad.rules import composing as c
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,10 @@ from typing import Any, TypeGuard, cast
 
 from shaderad.bodies.unread import without_unread
 from shaderad.ir import arrays, ops, sizes
+from shaderad.ir import composing as c
 from shaderad.ir.arrays import Graph, KernelCall, Node, Value, operand_name
+from shaderad.ir.dags import substitute
+from shaderad.ir.equality import Expressions
 from shaderad.ir.nodes import Expr, Function
 from shaderad.ir.prints import silent
 from shaderad.ir.sizes import Shape
@@ -29,12 +32,9 @@ from shaderad.plan.scatters import is_atomic, summed
 from shaderad.plan.sorting import extreme_by_reduction, sort_in_rounds
 from shaderad.plan.storage import is_fused_node, stored_values
 from shaderad.plan.tiles import has_tiles
-from shaderad.rules import composing as c
 from shaderad.rules.arrays import building as b
 from shaderad.rules.arrays import convolutions, scan_operators
 from shaderad.rules.arrays.halves import combines_halves, in_float
-from shaderad.rules.equality import Expressions
-from shaderad.rules.expressions import substitute
 
 Rule = Callable[[Node], Sequence[Value]]
 """Maps a node to the values that replace its results."""

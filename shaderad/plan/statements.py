@@ -13,12 +13,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from shaderad.ir import nodes, ops, walk
+from shaderad.ir.dags import in_order
+from shaderad.ir.equality import Expressions
 from shaderad.ir.nodes import Assign, Conditional, Expr, If, Stmt, Var
 from shaderad.ir.types import Type, is_integer
 from shaderad.ir.walk import children, map_children
 from shaderad.plan.positions import INDEX_NAMES, is_size_name
-from shaderad.rules.equality import Expressions
-from shaderad.rules.expressions import in_order
 
 DEPTH_LIMIT = 12
 """Operators that may be nested in one expression, so that a reader can follow it."""

@@ -12,13 +12,13 @@ from collections.abc import Hashable, Iterable
 
 from shaderad.ir import arrays
 from shaderad.ir.arrays import Graph, Node, Value
+from shaderad.ir.dags import in_order
 from shaderad.plan.costs import cost_of
 from shaderad.plan.elements import FUSED, base_of
 from shaderad.plan.literals import literal_operands
 from shaderad.plan.reductions import ReduceFields
 from shaderad.plan.sorting import MergedRuns
 from shaderad.rules.arrays import building as b
-from shaderad.rules.expressions import in_order
 
 RECOMPUTED_COST = 16
 """The cost of an element, in additions, up to which it is recomputed instead of stored."""

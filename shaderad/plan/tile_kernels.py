@@ -16,6 +16,7 @@ from itertools import product
 
 from shaderad.compiler.launch_shapes import LaunchShape
 from shaderad.ir import arrays, nodes, ops, sizes
+from shaderad.ir import composing as c
 from shaderad.ir.arrays import ArrayType, Value
 from shaderad.ir.nodes import Assign, Expr, If, Stmt, Store
 from shaderad.ir.sizes import Shape, Size
@@ -32,7 +33,6 @@ from shaderad.plan.positions import (
 )
 from shaderad.plan.statements import Written
 from shaderad.plan.steps import NarrowTiles, RunTiles
-from shaderad.rules import composing as c
 
 SHORTESTPART = 256
 """Elements of a part."""

@@ -14,7 +14,9 @@ from itertools import combinations
 
 from shaderad.compiler.launch_shapes import LaunchShape
 from shaderad.ir import arrays, nodes, ops, sizes
+from shaderad.ir import composing as c
 from shaderad.ir.arrays import Value
+from shaderad.ir.dags import variables
 from shaderad.ir.nodes import Expr
 from shaderad.ir.types import INT, Scalar, is_bool
 from shaderad.ir.walk import children
@@ -26,8 +28,6 @@ from shaderad.plan.steps import RunTiles
 from shaderad.plan.storage import RECOMPUTED_COST
 from shaderad.plan.tile_kernels import Tiles
 from shaderad.plan.wide_tiles import wide_tiles_of
-from shaderad.rules import composing as c
-from shaderad.rules.expressions import variables
 
 
 class _NotShared(Exception):

@@ -6,16 +6,16 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from shaderad.ir import composing as c
 from shaderad.ir import nodes, sizes
 from shaderad.ir.arrays import Value
+from shaderad.ir.dags import in_order
 from shaderad.ir.nodes import Expr
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import FLOAT
 from shaderad.ir.walk import children, map_children
 from shaderad.plan.kernels import WIDTH
 from shaderad.plan.positions import Position
-from shaderad.rules import composing as c
-from shaderad.rules.expressions import in_order
 
 ROW, COLUMN, STEP = "row", "column", "step"
 """Variables that stand for positions in a tile."""

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING
 
+from shaderad.ir import composing as c
 from shaderad.ir import nodes, ops, sizes
+from shaderad.ir.dags import substitute, variables
 from shaderad.ir.nodes import Assign, Expr, If, Stmt
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import FLOAT, INT, Access, BufferType, Vector
@@ -27,8 +29,6 @@ from shaderad.plan.vector_reads import (
     quartered,
     quartered_position,
 )
-from shaderad.rules import composing as c
-from shaderad.rules.expressions import substitute, variables
 
 if TYPE_CHECKING:
     from shaderad.plan.wide_tiles import WideKernel

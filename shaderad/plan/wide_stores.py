@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from shaderad.ir import composing as c
 from shaderad.ir import nodes
 from shaderad.ir.arrays import Value
+from shaderad.ir.dags import in_order, substitute
 from shaderad.ir.nodes import Assign, Expr, For, Stmt
 from shaderad.ir.types import FLOAT, INT
 from shaderad.plan.elements import Elements, View
@@ -28,8 +30,6 @@ from shaderad.plan.vector_reads import (
     quartered_position,
     vector_read,
 )
-from shaderad.rules import composing as c
-from shaderad.rules.expressions import in_order, substitute
 
 _TOTAL = "total"
 

@@ -16,8 +16,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
+from shaderad.ir import composing as c
 from shaderad.ir import nodes, ops, sizes
 from shaderad.ir.arrays import Value
+from shaderad.ir.dags import in_order, variables
 from shaderad.ir.nodes import Assign, Expr, If, Stmt
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import FLOAT, INT, LocalArray
@@ -38,8 +40,6 @@ from shaderad.plan.vector_reads import (
 )
 from shaderad.plan.wide_steps import WideSteps
 from shaderad.plan.wide_stores import WideStores
-from shaderad.rules import composing as c
-from shaderad.rules.expressions import in_order, variables
 
 GROUP_TEAM = 8
 """Threads of a team that shares through group memory."""

@@ -19,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from shaderad.diagnostics import error
+from shaderad.ir import composing as c
 from shaderad.ir import nodes
 from shaderad.ir.nodes import Expr, Function, Parameter, Stmt
 from shaderad.ir.types import (
@@ -33,7 +34,6 @@ from shaderad.ir.types import (
     tangent,
 )
 from shaderad.ir.walk import all_expressions, made_name, reachable
-from shaderad.rules import composing as c
 
 PRIMAL, DERIVATIVE = "0", "1"
 """Element names of a lowered pair."""

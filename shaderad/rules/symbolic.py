@@ -14,6 +14,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
+from shaderad.ir import composing as c
 from shaderad.ir import nodes, ops
 from shaderad.ir.nodes import Expr
 from shaderad.ir.types import (
@@ -28,7 +29,6 @@ from shaderad.ir.types import (
     is_bool,
     scalar_of,
 )
-from shaderad.rules import composing as c
 
 # If rows share a function, the first row counts; masks of NumPy are bools.
 OP_BY_UFUNC: dict[Any, ops.Op] = {

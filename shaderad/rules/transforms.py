@@ -10,11 +10,11 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from shaderad.diagnostics import error
+from shaderad.ir import composing as c
 from shaderad.ir import nodes
 from shaderad.ir.nodes import Expr, Function, Kernel, Stmt
 from shaderad.ir.types import VOID, Tuple, Type, is_differentiable
 from shaderad.ir.walk import made_name, map_children, map_statement, reachable, statements
-from shaderad.rules import composing as c
 from shaderad.rules.nodes import Adjoint, InOut, Pull, PushedKernel
 from shaderad.rules.pairs import (
     DERIVATIVE,

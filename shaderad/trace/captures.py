@@ -17,8 +17,8 @@ from typing import Any, cast
 from shaderad.arrays.arrays import Array, is_host_array
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error
+from shaderad.ir.equality import EqualGraphs
 from shaderad.language.values import is_same_constant
-from shaderad.rules.equality import EqualGraphs
 from shaderad.runtime.foreign_arrays import to_numpy
 from shaderad.trace.calls import Form, TracedFunction, traced_variant
 from shaderad.trace.reachable import Names, Reachable, is_content

@@ -8,14 +8,14 @@ import pytest
 
 from shaderad.compiler.compile import compile_program
 from shaderad.ir import arrays, nodes
+from shaderad.ir import composing as c
 from shaderad.ir.arrays import Graph
+from shaderad.ir.dags import in_order, substitute
 from shaderad.ir.nodes import Expr
 from shaderad.ir.types import INT, Access, BufferType, Tuple, Type
 from shaderad.lower.bindings import Mode, Variant
 from shaderad.lower.kernels import lower_kernel
-from shaderad.rules import composing as c
 from shaderad.rules.arrays import jvp, vjp
-from shaderad.rules.expressions import in_order, substitute
 from tests.array_check import array
 from tests.rules.arrays.test_reductions import AFFINE, FLOAT2, affine_maps, recurrence
 

@@ -8,6 +8,7 @@ import pytest
 
 from shaderad.compiler.compile import compile_program
 from shaderad.compiler.row_layouts import BLOCK, reduction_layout, scan_layout
+from shaderad.ir import composing as c
 from shaderad.ir import ops, sizes
 from shaderad.ir.nodes import Assign, Expr, Function, Kernel
 from shaderad.ir.types import DOUBLE, FLOAT, Matrix, Struct, Type
@@ -15,7 +16,6 @@ from shaderad.lower.bindings import Variant
 from shaderad.lower.passes.entries import binary_function, operator_of
 from shaderad.lower.passes.rows import Passes, lower_reduce, lower_scan
 from shaderad.lower.passes.runs import BLOCKS, SINGLE, UNROLLED, runs_of
-from shaderad.rules import composing as c
 from tests.launch_shapes import shape_of
 from tests.lower.row_passes import elements_of
 

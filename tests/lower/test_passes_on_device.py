@@ -14,6 +14,7 @@ import pytest
 import shaderad as sad
 from shaderad.interpret.arrays import evaluate
 from shaderad.ir import arrays, ops
+from shaderad.ir import composing as c
 from shaderad.ir.arrays import ArrayType, Graph, Reducer, Value
 from shaderad.ir.nodes import Assign, ElementStep, For, Function, Parameter, Return
 from shaderad.ir.types import (
@@ -28,7 +29,6 @@ from shaderad.ir.types import (
     Vector,
 )
 from shaderad.lower.passes.rows import lower_reduce, lower_scan
-from shaderad.rules import composing as c
 from tests.agreement import close
 from tests.lower.row_passes import elements_of, run, variant_of
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from shaderad.ir import composing as c
 from shaderad.ir import nodes
 from shaderad.ir.types import FLOAT, INT
 from shaderad.plan.in_group.memory import MemoryKind, Share, Use, decide, share_of
 from shaderad.plan.positions import Positions, add, constant, times
-from shaderad.rules import composing as c
 
 THREADS = 32
 

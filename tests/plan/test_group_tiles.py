@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import shaderad as sad
+from shaderad.ir import composing as c
 from shaderad.ir.types import INT
 from shaderad.plan.in_group import loops as groups
 from shaderad.plan.in_group.tiles import StepFacts, Tiled, TileShare, Tiling, tiled, tiling_of
 from shaderad.plan.positions import Position, Positions, add, constant, times
-from shaderad.rules import composing as c
 from tests.launch_shapes import change_rows
 
 THREADS = 16

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import shaderad as sad
+from shaderad.ir import composing as c
 from shaderad.ir import nodes, ops, walk
 from shaderad.ir.nodes import Expr, If, Stmt
 from shaderad.ir.types import FLOAT, INT
 from shaderad.plan.statements import write
-from shaderad.rules import composing as c
 
 OWN = c.variable("i", INT)
 IS_INSIDE = c.apply(ops.LT, OWN, c.variable("last", INT))

@@ -14,8 +14,10 @@ from shaderad.interpret.expressions import evaluate
 from shaderad.interpret.machine import CallFrame
 from shaderad.interpret.run import new_machine
 from shaderad.interpret.tape import CellCotangents, CellTangents
+from shaderad.ir import composing as c
 from shaderad.ir import nodes, ops
 from shaderad.ir.arrays import Graph
+from shaderad.ir.dags import in_order
 from shaderad.ir.nodes import Expr
 from shaderad.ir.types import (
     BOOL,
@@ -30,9 +32,8 @@ from shaderad.ir.types import (
     is_float,
 )
 from shaderad.rules import PARTIALS
-from shaderad.rules import composing as c
 from shaderad.rules.arrays import building as b
-from shaderad.rules.expressions import in_order, pull, push
+from shaderad.rules.expressions import pull, push
 from tests.array_check import array, check, gradients
 
 FLOAT2, FLOAT3 = Vector(FLOAT, 2), Vector(FLOAT, 3)

@@ -13,6 +13,7 @@ from typing import ClassVar
 
 from shaderad.bodies.reaches import END_ITEM, FIRST_ITEM, OWN, Reach
 from shaderad.compiler.row_layouts import width_of
+from shaderad.ir import composing as c
 from shaderad.ir import ops, sizes
 from shaderad.ir.arrays import Reducer
 from shaderad.ir.nodes import (
@@ -36,7 +37,6 @@ from shaderad.lower.entry.tiles import first_item, write_indices
 from shaderad.lower.passes.runs import runs_of
 from shaderad.lower.write.functions import FunctionWriter
 from shaderad.lower.write.text import Piece
-from shaderad.rules import composing as c
 
 
 def result_name(stem: str, position: int) -> str:

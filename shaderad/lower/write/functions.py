@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from shaderad.bodies.liveness import live_before
 from shaderad.bodies.structured import Structured, structured
 from shaderad.ir import nodes
+from shaderad.ir.composing import holds_array
 from shaderad.ir.types import Type
 from shaderad.ir.walk import blocks, children, reads, statements, writes
 from shaderad.lower.bindings import Mode
@@ -18,7 +19,6 @@ from shaderad.lower.write.body import BodyWriter
 from shaderad.lower.write.expressions import ExpressionWriter
 from shaderad.lower.write.statements import WRITERS
 from shaderad.lower.write.text import Piece
-from shaderad.rules.composing import holds_array
 from shaderad.rules.nodes import Adjoint, InOut, Pushed
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from shaderad.ir.composing import named_parts
 from shaderad.ir.types import (
     UINT,
     Kind,
@@ -23,7 +24,6 @@ from shaderad.ir.types import (
 )
 from shaderad.lower.write.resources import load_width
 from shaderad.lower.write.text import Piece, widened
-from shaderad.rules.composing import named_parts
 
 if TYPE_CHECKING:
     from shaderad.lower.write.module import Module

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from shaderad.ir import composing as c
 from shaderad.ir import nodes, sizes
 from shaderad.ir.arrays import Value
 from shaderad.ir.nodes import Assign, Expr, Stmt
@@ -19,7 +20,6 @@ from shaderad.plan.in_group.memory import NO_SHARE, UNDECIDED, MemoryKind, Share
 from shaderad.plan.in_group.tiles import Tiled, TileShare, Tiling, exactly, shifted_axes
 from shaderad.plan.kernels import Writer
 from shaderad.plan.positions import Indices, Position, add, constant, number, times
-from shaderad.rules import composing as c
 
 _USUAL: Mapping[str, int] = defaultdict(lambda: 16)
 """Sizes that are not known while accesses are counted."""

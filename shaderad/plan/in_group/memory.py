@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
 
+from shaderad.ir import composing as c
 from shaderad.ir import nodes, ops, sizes
 from shaderad.ir.nodes import Expr, Stmt
 from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import Type, byte_count
 from shaderad.plan.in_group.tiles import TileShare, Tiling
 from shaderad.plan.positions import Indices, Position, Positions, add, number, times
-from shaderad.rules import composing as c
 
 WORD_BYTES = 4
 THREAD_WORDS = 256

@@ -11,6 +11,7 @@ from functools import partial
 from itertools import chain
 
 from shaderad.ir import arrays, nodes, ops, sizes
+from shaderad.ir import composing as c
 from shaderad.ir.arrays import ArrayType, Value
 from shaderad.ir.nodes import Assign, Expr, If, Stmt
 from shaderad.ir.sizes import Size
@@ -19,7 +20,6 @@ from shaderad.plan.in_group.memory import counted
 from shaderad.plan.in_group.writer import THREADS, GroupWriter, Places, cost_of_all
 from shaderad.plan.positions import Indices, Position, add, constant, times
 from shaderad.plan.reductions import Reduction, combined_elements, has_neutral, neutral_of
-from shaderad.rules import composing as c
 from shaderad.rules.arrays.scan_operators import combined
 
 UNROLLED_COST = 2000

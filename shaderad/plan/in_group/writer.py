@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 
+from shaderad.ir import composing as c
 from shaderad.ir import nodes, ops, sizes, walk
 from shaderad.ir.arrays import Value
 from shaderad.ir.nodes import Assign, Expr, Stmt
@@ -30,7 +31,7 @@ from shaderad.plan.positions import Indices, Position, add, constant, times
 from shaderad.plan.positions import number as row_major
 from shaderad.plan.statements import Written
 from shaderad.plan.steps import Effort
-from shaderad.rules import composing as c
+from shaderad.plan.storage import cost_of
 
 THREADS = "$threads"
 """The symbol of the number of threads, which follows from other sizes."""

@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from math import copysign
 
 from shaderad.ir import arrays, nodes, ops, sizes
+from shaderad.ir import composing as c
 from shaderad.ir.arrays import ArrayType, Reducer, Value, operand_name
+from shaderad.ir.dags import substitute, variables
 from shaderad.ir.nodes import Call, Expr, Function
 from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import Struct, Type, is_differentiable
-from shaderad.rules import composing as c
-from shaderad.rules.expressions import substitute, variables
 
 
 def has_derivative(value: Value) -> bool:

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from shaderad.ir import arrays, ops, sizes
+from shaderad.ir import composing as c
 from shaderad.ir.arrays import Convolution, Value
 from shaderad.ir.nodes import Expr
 from shaderad.ir.sizes import Shape
-from shaderad.rules import composing as c
 from shaderad.rules.arrays import building as b
 from shaderad.rules.arrays.layout import Derivatives, gather
 

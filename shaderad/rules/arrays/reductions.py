@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from typing import Literal, cast
 
 from shaderad.ir import arrays, ops
+from shaderad.ir import composing as c
 from shaderad.ir.arrays import Reducer, Value
+from shaderad.ir.dags import substitute
 from shaderad.ir.nodes import Expr, Function
 from shaderad.ir.types import BOOL, Matrix, Struct, Type, Vector
-from shaderad.rules import composing as c
 from shaderad.rules import expressions
 from shaderad.rules.arrays import building as b
 from shaderad.rules.arrays import layout, scan_operators
@@ -66,13 +67,13 @@ def _lifted(op: Reducer, t: Struct) -> Function:
     tangent = expressions.push(value, cast("dict[str, Expr | None]", names))
     primals = {"a": c.field(left, "value"), "b": c.field(right, "value")}
     dots = {"a_dot": c.field(left, "tangent"), "b_dot": c.field(right, "tangent")}
-    parts = [expressions.substitute(value, primals)]
+    parts = [substitute(value, primals)]
     if "low" in t.type_by_field:
         a_low, b_low = c.field(left, "low"), c.field(right, "low")
         parts.append(scan_operators.product_error(primals["a"], a_low, primals["b"], b_low))
         rounded = scan_operators.rounded
         primals = {"a": rounded(primals["a"], a_low), "b": rounded(primals["b"], b_low)}
-    parts.append(expressions.substitute(tangent or c.zero(element), primals | dots))
+    parts.append(substitute(tangent or c.zero(element), primals | dots))
     return operator(f"{op.name}_with_tangents", left, right, c.construct(t, parts))
 
 

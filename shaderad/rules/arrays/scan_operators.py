@@ -15,7 +15,9 @@ from functools import lru_cache
 
 from shaderad.diagnostics import Span
 from shaderad.ir import arrays, nodes, ops, sizes
+from shaderad.ir import composing as c
 from shaderad.ir.arrays import Reducer, Value
+from shaderad.ir.dags import substitute
 from shaderad.ir.nodes import Expr, Function, Parameter
 from shaderad.ir.types import (
     BOOL,
@@ -31,7 +33,6 @@ from shaderad.ir.types import (
     scalar_of,
     scalars,
 )
-from shaderad.rules import composing as c
 from shaderad.rules import expressions
 from shaderad.rules.arrays import building as b
 
@@ -110,7 +111,7 @@ class AffineMaps:
         for j in range(count):
             basis = [c.number(scalar, 1.0 if k == j else 0.0) for k in range(count)]
             by_name = {"basis": c.from_float_scalars(t, basis)}
-            rows += [expressions.substitute(s, by_name) for s in row]
+            rows += [substitute(s, by_name) for s in row]
         return AffineMaps(_packed(_matrix_type(scalar, count), rows), t, is_by_component)
 
     def flow(self, value_by_name: Mapping[str, Value], bar: Value) -> Value:

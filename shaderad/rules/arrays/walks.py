@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from shaderad.diagnostics import error
 from shaderad.ir import arrays
 from shaderad.ir.arrays import Graph, Loop, Node, Subgraph, Value, WhileLoop, needed_by
+from shaderad.ir.dags import has_choice
 from shaderad.ir.nodes import Var
 from shaderad.ir.sizes import Size
 from shaderad.ir.walk import children
@@ -32,7 +33,6 @@ from shaderad.rules.arrays.subgraphs import (
     selected,
     wanted_or_zeros,
 )
-from shaderad.rules.expressions import has_choice
 
 
 def jvp(graph: Graph, active: Sequence[bool]) -> Graph:

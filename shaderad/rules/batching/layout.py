@@ -10,10 +10,10 @@ from dataclasses import replace
 from typing import Any
 
 from shaderad.ir import arrays, ops, sizes
+from shaderad.ir import composing as c
 from shaderad.ir.arrays import Node, Value
 from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import INT
-from shaderad.rules import composing as c
 from shaderad.rules.arrays import building as b
 from shaderad.rules.batching.operands import Batch, NodeRule, Operand, mapped
 

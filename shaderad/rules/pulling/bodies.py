@@ -9,7 +9,9 @@ from dataclasses import dataclass, replace
 from shaderad.bodies.liveness import live_before, without_dead
 from shaderad.bodies.structured import structured
 from shaderad.diagnostics import error
+from shaderad.ir import composing as c
 from shaderad.ir import nodes, ops
+from shaderad.ir.body import Body
 from shaderad.ir.nodes import Expr, Function, Kernel, Parameter, Stmt
 from shaderad.ir.types import INT, VOID, Type, is_differentiable, is_float, memory_of
 from shaderad.ir.walk import (
@@ -21,8 +23,6 @@ from shaderad.ir.walk import (
     statements,
     writes,
 )
-from shaderad.rules import composing as c
-from shaderad.rules.body import Body
 from shaderad.rules.derivatives import CalledAdjoints
 from shaderad.rules.nodes import Adjoint, InOut, Pushed, PushedKernel, Split
 from shaderad.rules.pulling.names import activity

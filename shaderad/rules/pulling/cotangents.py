@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from shaderad.ir import composing as c
 from shaderad.ir import nodes, ops
+from shaderad.ir.body import Body
+from shaderad.ir.dags import in_order
 from shaderad.ir.nodes import Expr, Step
 from shaderad.ir.types import Scalar, Vector, is_differentiable, is_float
 from shaderad.ir.walk import path_value
-from shaderad.rules import composing as c
-from shaderad.rules.body import Body
-from shaderad.rules.expressions import active_parts, in_order, pull_through
+from shaderad.rules.expressions import active_parts, pull_through
 from shaderad.rules.nodes import Cotangent
 from shaderad.rules.pulling.names import VersionedNames
 

@@ -11,7 +11,9 @@ from dataclasses import dataclass, field, replace
 
 from shaderad.bodies.structured import structured
 from shaderad.diagnostics import error
+from shaderad.ir import composing as c
 from shaderad.ir import nodes
+from shaderad.ir.body import Body
 from shaderad.ir.nodes import Expr, Function, Parameter, Stmt
 from shaderad.ir.types import VOID, Pair, Type, tangent
 from shaderad.ir.walk import (
@@ -27,8 +29,6 @@ from shaderad.ir.walk import (
     writes_memory,
     writes_to,
 )
-from shaderad.rules import composing as c
-from shaderad.rules.body import Body
 from shaderad.rules.derivatives import Derivatives
 from shaderad.rules.nodes import Adjoint, InOut, Split
 from shaderad.rules.pairs import DERIVATIVE, plain_type

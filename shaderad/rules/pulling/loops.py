@@ -16,12 +16,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from shaderad.bodies.loops import trip_count
+from shaderad.ir import composing as c
 from shaderad.ir import nodes, ops
+from shaderad.ir.body import Body
 from shaderad.ir.nodes import Expr, Stmt
 from shaderad.ir.types import INT, LocalArray, Type, memory_of
 from shaderad.ir.walk import map_children, map_statement, statements
-from shaderad.rules import composing as c
-from shaderad.rules.body import Body
 from shaderad.rules.derivatives import CalledAdjoints
 from shaderad.rules.nodes import Leap, ReverseFor
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
+from shaderad.ir import composing as c
 from shaderad.ir import nodes
+from shaderad.ir.body import Body
+from shaderad.ir.dags import in_order
 from shaderad.ir.nodes import Expr, Stmt
 from shaderad.ir.types import Type, is_differentiable
 from shaderad.ir.walk import all_expressions, children, map_children, statements, writes_to
-from shaderad.rules import composing as c
-from shaderad.rules.body import Body
-from shaderad.rules.expressions import active_parts, in_order
+from shaderad.rules.expressions import active_parts
 
 
 def is_active_expr(e: Expr, varies: Callable[[str], bool], wanted: frozenset[str]) -> bool:

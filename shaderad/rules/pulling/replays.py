@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from shaderad.bodies.liveness import live_before, without_dead
+from shaderad.ir import composing as c
 from shaderad.ir import nodes
+from shaderad.ir.body import Body
 from shaderad.ir.nodes import Stmt
 from shaderad.ir.walk import has_loops, writes
-from shaderad.rules import composing as c
-from shaderad.rules.body import Body
 from shaderad.rules.pulling.loops import Repeated, State, assigned_names
 from shaderad.rules.pulling.names import VersionedNames
 

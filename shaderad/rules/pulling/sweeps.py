@@ -20,10 +20,11 @@ from shaderad.bodies.outputs import AlreadyRead, CheckIndex
 from shaderad.bodies.ranges import InRange
 from shaderad.bodies.write_numbers import NumberedAccumulate
 from shaderad.ir import nodes
+from shaderad.ir.dags import in_order
 from shaderad.ir.nodes import Expr, Stmt
 from shaderad.ir.types import INT, UINT, Void, is_differentiable
 from shaderad.ir.walk import all_expressions, children, map_children, map_indices, reads, statements
-from shaderad.rules.expressions import active_parts, in_order
+from shaderad.rules.expressions import active_parts
 from shaderad.rules.nodes import Cotangent
 from shaderad.rules.pulling.cotangents import parts_of, reached
 from shaderad.rules.pulling.loops import Repeated, assigned_names

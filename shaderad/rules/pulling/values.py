@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
+from shaderad.ir import composing as c
 from shaderad.ir import nodes
+from shaderad.ir.body import Body, Shared, is_cheap
+from shaderad.ir.dags import in_order
 from shaderad.ir.nodes import Expr, Function, Stmt
 from shaderad.ir.types import VOID, Type, is_differentiable, memory_of
 from shaderad.ir.walk import indices, map_indices
-from shaderad.rules import composing as c
-from shaderad.rules.body import Body, Shared, is_cheap
 from shaderad.rules.derivatives import CalledAdjoints
-from shaderad.rules.expressions import in_order
 from shaderad.rules.nodes import Adjoint, Pull, Split
 from shaderad.rules.pulling.cotangents import (
     Additions,

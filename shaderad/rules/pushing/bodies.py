@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from shaderad.bodies.outputs import CheckIndex
 from shaderad.bodies.write_numbers import NumberedAccumulate
+from shaderad.ir import composing as c
 from shaderad.ir import nodes
+from shaderad.ir.body import Body
+from shaderad.ir.dags import in_order
 from shaderad.ir.nodes import Expr, Stmt
 from shaderad.ir.types import BOOL, INT, UINT, Tuple, Type, Void, is_differentiable
 from shaderad.ir.walk import children, expressions, map_children, map_indices, path_value
-from shaderad.rules import composing as c
-from shaderad.rules.body import Body
-from shaderad.rules.expressions import in_order, push_node
+from shaderad.rules.expressions import push_node
 from shaderad.rules.nodes import Pull
 
 if TYPE_CHECKING:

@@ -18,13 +18,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from shaderad.diagnostics import error
+from shaderad.ir import composing as c
 from shaderad.ir import nodes
+from shaderad.ir.body import Body
 from shaderad.ir.nodes import Buffer, Function, Kernel, KernelParameter, Parameter
 from shaderad.ir.pointers import POINTED
 from shaderad.ir.types import Access, BufferType, Tuple, is_differentiable
 from shaderad.ir.walk import made_name, reachable, reads, writes, writes_to
-from shaderad.rules import composing as c
-from shaderad.rules.body import Body
 from shaderad.rules.derivatives import Derivatives
 from shaderad.rules.nodes import Pushed, PushedKernel, primal_name
 from shaderad.rules.pairs import DERIVATIVE

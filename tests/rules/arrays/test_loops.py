@@ -10,10 +10,10 @@ import pytest
 from shaderad.diagnostics import DerivativeError
 from shaderad.interpret.arrays import evaluate
 from shaderad.ir import arrays, ops, sizes
+from shaderad.ir import composing as c
 from shaderad.ir.arrays import Graph, Loop, Node, Value
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import BOOL, FLOAT, INT
-from shaderad.rules import composing as c
 from shaderad.rules.arrays import LinearisedGraph, jvp, loops, vjp
 from shaderad.rules.arrays import building as b
 from tests.array_check import array, check

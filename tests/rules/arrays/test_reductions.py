@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from shaderad.ir import arrays, nodes, ops
+from shaderad.ir import composing as c
 from shaderad.ir.arrays import Graph, Reducer
 from shaderad.ir.nodes import Expr
 from shaderad.ir.types import FLOAT, INT, Matrix, Struct, Type, Vector
-from shaderad.rules import composing as c
 from tests.array_check import array, check, gradients
 
 FLOAT2, FLOAT3, FLOAT2X2 = Vector(FLOAT, 2), Vector(FLOAT, 3), Matrix(FLOAT, 2, 2)

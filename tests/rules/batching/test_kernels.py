@@ -9,13 +9,13 @@ import pytest
 
 import shaderad as sad
 from shaderad.interpret.arrays import evaluate
+from shaderad.ir import composing as c
 from shaderad.ir import ops
 from shaderad.ir.arrays import ArrayType, Graph, KernelCall, Loop, Value, WhileLoop
 from shaderad.ir.nodes import Load
 from shaderad.ir.types import FLOAT, INT, Struct
 from shaderad.ir.verifier import verified
 from shaderad.ir.walk import all_expressions
-from shaderad.rules import composing as c
 from shaderad.rules.arrays import building as b
 from shaderad.rules.arrays import jvp, vjp
 from shaderad.rules.batching import batched

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from shaderad.ir import arrays, ops
+from shaderad.ir import composing as c
 from shaderad.ir.arrays import Graph, Node, Value
 from shaderad.ir.types import FLOAT, INT
-from shaderad.rules import composing as c
 from shaderad.rules.arrays import building as b
 from tests.array_check import array
 from tests.batch_check import check_batches

@@ -9,9 +9,9 @@ from functools import cache
 from typing import Any, cast
 
 from shaderad.ir.arrays import Graph, Node, Value
+from shaderad.ir.dags import in_order
 from shaderad.ir.nodes import Expr
 from shaderad.ir.walk import children, map_children
-from shaderad.rules.expressions import in_order
 
 
 class Expressions:

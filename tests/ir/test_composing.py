@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from shaderad.ir import composing as c
 from shaderad.ir import ops
 from shaderad.ir.types import BOOL, FLOAT, INT, UINT, Scalar
-from shaderad.rules import composing as c
 
 _VALUES = {
     FLOAT: np.float32([-np.inf, -1.5, 0, np.inf]),

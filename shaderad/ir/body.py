@@ -11,10 +11,10 @@ from dataclasses import replace
 from typing import TypeVar
 
 from shaderad.ir import nodes, ops
+from shaderad.ir.dags import in_order
 from shaderad.ir.nodes import Expr, Stmt
 from shaderad.ir.types import Type
 from shaderad.ir.walk import blocks, children, map_children, rewrite_statement
-from shaderad.rules.expressions import in_order
 
 _T = TypeVar("_T")
 
