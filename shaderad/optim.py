@@ -23,6 +23,7 @@ from shaderad.execute.graphs import graph
 from shaderad.functions import elements
 from shaderad.functions.components import packed
 from shaderad.functions.elements import as_element, struct_of_fields
+from shaderad.ir import building as b
 from shaderad.ir.arrays import ArrayType
 from shaderad.ir.types import (
     DOUBLE,
@@ -35,7 +36,6 @@ from shaderad.ir.types import (
     scalars,
     with_scalar,
 )
-from shaderad.rules.arrays import building as b
 from shaderad.trace.primitives import as_number, known_shape, made, repeats_to
 from shaderad.trace.traced import TracedArray, current_trace
 

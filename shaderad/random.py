@@ -29,13 +29,13 @@ from shaderad.functions.elements import as_array, cast_to, conform, primitive, s
 from shaderad.functions.indexing import gather
 from shaderad.functions.layout import moved_axis
 from shaderad.functions.sorting import argsort
+from shaderad.ir import building as b
 from shaderad.ir import composing as c
 from shaderad.ir import nodes, ops, sizes
 from shaderad.ir.nodes import Assign, Expr, Stmt
 from shaderad.ir.sizes import Shape
 from shaderad.ir.types import DOUBLE, FLOAT, FLOAT_KINDS, HALF, INT, UINT, Scalar, Vector
 from shaderad.language.values import Value as Operand
-from shaderad.rules.arrays import building as b
 from shaderad.trace.primitives import (
     as_number,
     axis_of,

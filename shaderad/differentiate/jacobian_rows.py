@@ -26,11 +26,11 @@ from shaderad.differentiate.linearised_traces import TraceCore
 from shaderad.functions import components, elements, layout, loops
 from shaderad.functions.batching import vmap
 from shaderad.functions.run_operator import run_operator
+from shaderad.ir import building as b
 from shaderad.ir import sizes, types
 from shaderad.ir.arrays import Graph
 from shaderad.ir.prints import silent_graph
 from shaderad.ir.sizes import Shape, Size
-from shaderad.rules.arrays import building as b
 from shaderad.runtime import buffers
 from shaderad.trace.primitives import made
 from shaderad.trace.traced import TracedArray

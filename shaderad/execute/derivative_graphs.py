@@ -48,8 +48,8 @@ def _pulled(
         outputs = graph.outputs if with_outputs else ()
         return Graph((*graph.inputs, *bars), (*outputs, *node.results))
     # Imported here: see the invariant above.
+    from shaderad.ir.building import or_zeros
     from shaderad.rules.arrays import LinearisedGraph
-    from shaderad.rules.arrays.building import or_zeros
     from shaderad.rules.arrays.subgraphs import kept
 
     linear = LinearisedGraph(graph, wanted)
@@ -91,8 +91,8 @@ def _pushed(graph: Graph, given: Flags, with_outputs: bool, of_all: bool) -> Gra
         )
         return Graph((*graph.inputs, *dots), (*outputs, *node.results))
     # Imported here: see the invariant above.
+    from shaderad.ir.building import or_zeros
     from shaderad.rules.arrays import push
-    from shaderad.rules.arrays.building import or_zeros
     from shaderad.rules.arrays.subgraphs import kept
 
     dots = [Value(v.type) if flag else None for v, flag in zip(graph.inputs, given, strict=True)]

@@ -19,9 +19,9 @@ from shaderad.execute.derivative_graphs import kernels_of, pulled, pushed, silen
 from shaderad.execute.runner import GraphRunner, evaluate
 from shaderad.ir import sizes
 from shaderad.ir.arrays import KernelCall
+from shaderad.ir.building import reshape
 from shaderad.ir.types import is_differentiable
 from shaderad.lower.bindings import Mode
-from shaderad.rules.arrays.building import reshape
 from shaderad.rules.arrays.subgraphs import instantiate
 from shaderad.trace.traced import GraphTrace, TracedArray, current_trace
 

@@ -28,10 +28,10 @@ from shaderad.functions.bodies import (
     rebuilt,
 )
 from shaderad.functions.elements import as_array
+from shaderad.ir import building as b
 from shaderad.ir import sizes
 from shaderad.ir.arrays import ArrayType, Value
 from shaderad.ir.sizes import Size
-from shaderad.rules.arrays import building as b
 from shaderad.rules.arrays.subgraphs import instantiate
 from shaderad.rules.batching import batched
 from shaderad.rules.batching.operands import Batch, Operand

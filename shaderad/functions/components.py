@@ -7,10 +7,10 @@ from itertools import product
 from typing import Any
 
 from shaderad.frontend import conversions
+from shaderad.ir import building as b
 from shaderad.ir import composing as c
 from shaderad.ir import nodes
 from shaderad.ir.types import Matrix, Type, Vector
-from shaderad.rules.arrays import building as b
 from shaderad.runtime.buffers import element_axes
 from shaderad.trace.primitives import elementwise, made, repeats_to
 from shaderad.trace.traced import TracedArray

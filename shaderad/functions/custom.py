@@ -29,11 +29,11 @@ from shaderad.functions.bodies import (
 from shaderad.functions.components import spelled_out
 from shaderad.functions.elements import as_element, conform
 from shaderad.functions.layout import texels_from_form
+from shaderad.ir import building as b
 from shaderad.ir import nodes
 from shaderad.ir.arrays import ArrayType, CustomPullback, Elementwise, Graph, Subgraph, Value
 from shaderad.ir.types import INT, Type, is_differentiable
 from shaderad.language.host import LikeFunction
-from shaderad.rules.arrays import building as b
 from shaderad.runtime.buffers import base_of
 from shaderad.trace.primitives import known_shape, made, repeats_to, spread
 from shaderad.trace.traced import TracedArray, traces, tracing

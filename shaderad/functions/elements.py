@@ -21,6 +21,7 @@ from shaderad.diagnostics import Span, counted, error
 from shaderad.frontend import attributes, conversions, math_functions, operators
 from shaderad.functions.array_function import array_function
 from shaderad.functions.components import composed, packed
+from shaderad.ir import building as b
 from shaderad.ir import composing as c
 from shaderad.ir import nodes, ops
 from shaderad.ir.nodes import NO_SPAN, Expr
@@ -43,7 +44,6 @@ from shaderad.language.annotations import HostVector, TypeObject
 from shaderad.language.structs import StructInfo, info_of
 from shaderad.language.values import PythonNumber, constants_of
 from shaderad.language.values import Value as Operand
-from shaderad.rules.arrays import building as b
 from shaderad.runtime.buffers import base_of, element_axes
 from shaderad.trace.primitives import (
     as_number,

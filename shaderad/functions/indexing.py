@@ -15,11 +15,11 @@ from shaderad.functions.elements import as_array, cast_to, conform
 from shaderad.functions.layout import moved_axis
 from shaderad.functions.reductions import sum_of
 from shaderad.ir import arrays, ops, sizes
+from shaderad.ir import building as b
 from shaderad.ir import composing as c
 from shaderad.ir.arrays import Value
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import BOOL, FLOAT_KINDS, INT, INTEGER_KINDS, UINT, scalars
-from shaderad.rules.arrays import building as b
 from shaderad.trace.primitives import (
     axis_of,
     broadcast_shapes,

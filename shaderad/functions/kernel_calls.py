@@ -23,6 +23,7 @@ from shaderad.execute.call import (
 from shaderad.execute.pools import Pool, Pools, region_step
 from shaderad.functions.elements import conform
 from shaderad.ir import arrays, nodes, sizes
+from shaderad.ir import building as b
 from shaderad.ir import composing as c
 from shaderad.ir.arrays import ArrayType, KernelCall, Value
 from shaderad.ir.pointers import holds_pointers
@@ -38,7 +39,6 @@ from shaderad.ir.types import (
     Type,
     Vector,
 )
-from shaderad.rules.arrays import building as b
 from shaderad.rules.arrays.straight_kernels import as_nodes
 from shaderad.trace.primitives import known_shape, made
 from shaderad.trace.traced import TracedArray, tracing

@@ -33,11 +33,11 @@ from shaderad.functions.bodies import (
 from shaderad.functions.components import packed
 from shaderad.functions.elements import as_element, binary, cast_to, conform
 from shaderad.functions.layout import whole_number
+from shaderad.ir import building as b
 from shaderad.ir import sizes
 from shaderad.ir.arrays import ArrayType, Loop, Value, WhileLoop
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import BOOL, DOUBLE, FLOAT, INT, is_float
-from shaderad.rules.arrays import building as b
 from shaderad.runtime.buffers import base_of
 from shaderad.trace.primitives import (
     as_number,

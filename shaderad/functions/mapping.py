@@ -14,6 +14,7 @@ from shaderad.functions.array_function import array_function
 from shaderad.functions.bodies import TracedBody, is_constant, keep_effects, outer_values, rebuilt
 from shaderad.functions.elements import as_array, conform
 from shaderad.functions.operators import value_function
+from shaderad.ir import building as b
 from shaderad.ir import composing as c
 from shaderad.ir import nodes
 from shaderad.ir.arrays import ArrayType, Graph
@@ -22,7 +23,6 @@ from shaderad.ir.sizes import Size
 from shaderad.ir.types import Matrix, Tuple, Vector, Void
 from shaderad.language.host import UserFunction
 from shaderad.language.values import Value as Argument
-from shaderad.rules.arrays import building as b
 from shaderad.rules.arrays.subgraphs import instantiate
 from shaderad.rules.batching import batched
 from shaderad.rules.batching.operands import Batch, Operand

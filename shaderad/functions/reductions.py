@@ -21,11 +21,11 @@ from shaderad.functions.elements import (
 )
 from shaderad.functions.operators import Operator, reducer_of
 from shaderad.ir import arrays, nodes, ops, sizes
+from shaderad.ir import building as b
 from shaderad.ir.arrays import Reducer, Value
 from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import FLOAT, INT, Scalar, is_bool, scalar_of
 from shaderad.language.intrinsics import Intrinsic
-from shaderad.rules.arrays import building as b
 from shaderad.trace.primitives import (
     axis_of,
     known_shape,

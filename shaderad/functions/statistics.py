@@ -18,10 +18,10 @@ from shaderad.functions.reductions import (
     finite_maximum,
     sum_of,
 )
+from shaderad.ir import building as b
 from shaderad.ir import ops, sizes
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import Matrix, Vector
-from shaderad.rules.arrays import building as b
 from shaderad.trace.primitives import known_shape, made
 from shaderad.trace.traced import TracedArray, tracing
 

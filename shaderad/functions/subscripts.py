@@ -24,9 +24,9 @@ from shaderad.functions.indexing import gathered
 from shaderad.functions.layout import transpose
 from shaderad.functions.run_operator import run_operator
 from shaderad.ir import arrays, sizes, types
+from shaderad.ir import building as b
 from shaderad.ir.arrays import ArrayType, Graph, Value
 from shaderad.ir.sizes import Shape, Size
-from shaderad.rules.arrays import building as b
 from shaderad.runtime import buffers
 from shaderad.trace.primitives import known_shape, made, traced
 from shaderad.trace.traced import TracedArray, is_less, is_traced

@@ -14,6 +14,7 @@ from functools import partial
 
 from shaderad.compiler.launch_shapes import PORTABLE, LaunchShape
 from shaderad.ir import arrays, sizes
+from shaderad.ir import building as b
 from shaderad.ir.arrays import Value
 from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import FLOAT, Vector, byte_count
@@ -39,7 +40,6 @@ from shaderad.plan.steps import (
 )
 from shaderad.plan.tile_kernels import BLOCK
 from shaderad.plan.wide_tiles import GROUP_TEAM, ROWS_PER_LANE
-from shaderad.rules.arrays import building as b
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from shaderad.ir import arrays, nodes, sizes, walk
+from shaderad.ir import building as b
 from shaderad.ir import composing as c
 from shaderad.ir.arrays import Graph, Node, Value, operand_name
 from shaderad.ir.dags import in_order, substitute
@@ -28,7 +29,6 @@ from shaderad.plan.positions import Indices, add, constant, number
 from shaderad.plan.statements import Written, may_report, write
 from shaderad.plan.steps import Epilogue, RunKernel, RunPass, Step
 from shaderad.plan.storage import is_fused_node
-from shaderad.rules.arrays import building as b
 
 _TOTAL = "total"
 """The parameter of an epilogue that holds the result of the pass."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from shaderad.ir import arrays, nodes, ops, sizes
+from shaderad.ir import building as b
 from shaderad.ir import composing as c
 from shaderad.ir.arrays import ArrayType, Graph, Node, Value
 from shaderad.ir.nodes import Assign, Expr, Stmt
@@ -23,7 +24,6 @@ from shaderad.plan.positions import RANK_LIMIT, Indices, Position, add, constant
 from shaderad.plan.simplify import exact_products, simplified
 from shaderad.plan.steps import Plan, Repeat, RepeatWhile, RunKernel, StoreRow
 from shaderad.plan.storage import is_fused_node, is_reported_gather
-from shaderad.rules.arrays import building as b
 from shaderad.rules.arrays.subgraphs import fresh, instantiate
 
 STEP = "step"

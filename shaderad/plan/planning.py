@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from shaderad.compiler.launch_shapes import PORTABLE, LaunchShape
 from shaderad.ir import arrays, sizes
+from shaderad.ir import building as b
 from shaderad.ir.arrays import Graph, Node, Value
 from shaderad.ir.sizes import Shape
 from shaderad.ir.types import byte_count
@@ -45,7 +46,6 @@ from shaderad.plan.simplify import (
 from shaderad.plan.steps import CallKernel, Epilogue, Plan, RunKernel, RunPass, RunTiles, Step
 from shaderad.plan.storage import is_fused_node, stored_values
 from shaderad.plan.tiles import has_column_sum, has_tiles, tiles_of
-from shaderad.rules.arrays import building as b
 
 PORTABLE_BUFFER_LIMIT = 8
 """Storage buffers that a kernel can bind on every WebGPU device."""

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from shaderad.ir import arrays
+from shaderad.ir import building as b
 from shaderad.ir import composing as c
 from shaderad.ir.arrays import ArrayType, Node, Reducer, Value
 from shaderad.ir.nodes import Expr, Function
 from shaderad.ir.types import Struct, Type
-from shaderad.rules.arrays import building as b
 from shaderad.rules.arrays.scan_operators import combined
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from shaderad.ir import arrays, nodes, ops, sizes
+from shaderad.ir import building as b
 from shaderad.ir import composing as c
 from shaderad.ir.arrays import Graph, Value
 from shaderad.ir.nodes import Expr, Stmt
@@ -29,7 +30,6 @@ from shaderad.plan.elements import base_of
 from shaderad.plan.kernels import IsStored, Writer, write_kernel
 from shaderad.plan.steps import RunKernel
 from shaderad.plan.storage import is_fused_node
-from shaderad.rules.arrays import building as b
 from shaderad.rules.arrays.scan_operators import fold_by_bin
 
 

@@ -18,6 +18,7 @@ from typing import Any, TypeGuard, cast
 
 from shaderad.bodies.unread import without_unread
 from shaderad.ir import arrays, ops, sizes
+from shaderad.ir import building as b
 from shaderad.ir import composing as c
 from shaderad.ir.arrays import Graph, KernelCall, Node, Value, operand_name
 from shaderad.ir.dags import substitute
@@ -32,7 +33,6 @@ from shaderad.plan.scatters import is_atomic, summed
 from shaderad.plan.sorting import extreme_by_reduction, sort_in_rounds
 from shaderad.plan.storage import is_fused_node, stored_values
 from shaderad.plan.tiles import has_tiles
-from shaderad.rules.arrays import building as b
 from shaderad.rules.arrays import convolutions, scan_operators
 from shaderad.rules.arrays.halves import combines_halves, in_float
 

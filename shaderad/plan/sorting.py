@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from shaderad.ir import arrays, nodes, ops, sizes
+from shaderad.ir import building as b
 from shaderad.ir import composing as c
 from shaderad.ir.arrays import ArrayType, Graph, Node, Value
 from shaderad.ir.nodes import Assign, Expr, Function, If, Parameter, Return, Stmt
@@ -20,7 +21,6 @@ from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import BOOL, INT, Access, Struct, Type, is_float
 from shaderad.plan.kernels import IsStored, Writer, write_kernel
 from shaderad.plan.steps import RunKernel
-from shaderad.rules.arrays import building as b
 
 BLOCK_BITS = 4
 BLOCK = 1 << BLOCK_BITS

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 
-from shaderad.ir import arrays
+from shaderad.ir import arrays, nodes, ops
+from shaderad.ir import building as b
 from shaderad.ir.arrays import Graph, Node, Value
 from shaderad.ir.dags import in_order
 from shaderad.plan.costs import cost_of
@@ -18,7 +19,6 @@ from shaderad.plan.elements import FUSED, base_of
 from shaderad.plan.literals import literal_operands
 from shaderad.plan.reductions import ReduceFields
 from shaderad.plan.sorting import MergedRuns
-from shaderad.rules.arrays import building as b
 
 RECOMPUTED_COST = 16
 """The cost of an element, in additions, up to which it is recomputed instead of stored."""

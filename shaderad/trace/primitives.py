@@ -16,6 +16,7 @@ from shaderad.device.lines import user_span
 from shaderad.diagnostics import Span, error, text_of
 from shaderad.frontend import conversions
 from shaderad.ir import arrays, nodes, sizes
+from shaderad.ir import building as b
 from shaderad.ir import composing as c
 from shaderad.ir.arrays import ArrayType, Value
 from shaderad.ir.dags import in_order
@@ -23,7 +24,6 @@ from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import Scalar
 from shaderad.language.values import NumberArgument, PythonNumber
 from shaderad.language.values import Value as Operand
-from shaderad.rules.arrays import building as b
 from shaderad.trace.traced import OPERAND, TracedArray, tracing
 
 Number = bool | int | float

@@ -19,13 +19,13 @@ from shaderad.arrays.traced_sizes import shown
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error
 from shaderad.diagnostics.call_errors import fitting_call
+from shaderad.ir import building as b
 from shaderad.ir import sizes
 from shaderad.ir.arrays import ArrayType, Graph, Value
 from shaderad.ir.nodes import Const
 from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import Scalar, Type
 from shaderad.language.annotations import HostVector
-from shaderad.rules.arrays import building as b
 from shaderad.runtime import buffers
 from shaderad.trace.varying import Groups
 

@@ -13,10 +13,10 @@ from shaderad.execute.explained import explained
 from shaderad.execute.runner import GraphRunner, evaluate
 from shaderad.interpret.arrays import evaluate as in_numpy
 from shaderad.ir import arrays, ops, sizes
+from shaderad.ir import building as b
 from shaderad.ir import composing as c
 from shaderad.ir.arrays import ArrayType, Graph, Value
 from shaderad.ir.types import FLOAT, HALF, INT
-from shaderad.rules.arrays import building as b
 from shaderad.rules.arrays import jvp, vjp
 from tests.array_check import array
 from tests.rules.arrays.test_random import random_graph

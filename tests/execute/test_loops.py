@@ -8,11 +8,11 @@ import pytest
 import shaderad as sad
 from shaderad.execute.runner import evaluate
 from shaderad.ir import arrays, nodes, ops
+from shaderad.ir import building as b
 from shaderad.ir import composing as c
 from shaderad.ir.arrays import Graph, Value
 from shaderad.ir.types import FLOAT, INT
 from shaderad.plan.planning import plan
-from shaderad.rules.arrays import building as b
 from shaderad.rules.arrays import loops, vjp
 from tests.array_check import array
 from tests.execute.test_graphs import M, N, Rng, check

@@ -7,9 +7,9 @@ import pytest
 
 import shaderad as sad
 from shaderad.execute.runner import evaluate
+from shaderad.ir import building as b
 from shaderad.ir import ops, sizes
 from shaderad.ir.arrays import Graph
-from shaderad.rules.arrays import building as b
 from shaderad.rules.arrays import jvp, vjp
 from tests.array_check import array
 

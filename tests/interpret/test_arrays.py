@@ -9,9 +9,9 @@ import pytest
 
 from shaderad.interpret.arrays import evaluate
 from shaderad.ir import arrays, ops, sizes
+from shaderad.ir import building as b
 from shaderad.ir.arrays import Graph, Node, Value
 from shaderad.ir.types import BOOL, FLOAT, INT, Vector
-from shaderad.rules.arrays import building as b
 from tests.array_check import array
 
 X = np.arange(12.0).reshape(3, 4)

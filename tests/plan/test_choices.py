@@ -9,13 +9,13 @@ import pytest
 
 import shaderad as sad
 from shaderad.execute.runner import evaluate
+from shaderad.ir import building as b
 from shaderad.ir import sizes
 from shaderad.ir.arrays import Graph
 from shaderad.plan.call_kernels import CallKernel
 from shaderad.plan.choices import PlanChoices
 from shaderad.plan.planning import plan
 from shaderad.plan.steps import CopyValues, RunKernel, Step
-from shaderad.rules.arrays import building as b
 from tests.array_check import array
 
 pytestmark = pytest.mark.gpu

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import shaderad as sad
+from shaderad.ir import building as b
 from shaderad.ir import ops
 from shaderad.ir.arrays import Graph, Value
 from shaderad.plan.planning import plan
 from shaderad.plan.steps import RunTiles
-from shaderad.rules.arrays import building as b
 from tests.array_check import array
 from tests.plan.test_tiles import K, M, N, drawn, kinds
 

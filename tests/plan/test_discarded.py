@@ -9,6 +9,7 @@ import pytest
 
 import shaderad as sad
 from shaderad.interpret.arrays import evaluate
+from shaderad.ir import building as b
 from shaderad.ir import composing as c
 from shaderad.ir import ops
 from shaderad.ir.arrays import Graph
@@ -16,7 +17,6 @@ from shaderad.ir.dags import in_order
 from shaderad.ir.nodes import Apply, Expr
 from shaderad.ir.types import FLOAT, Type, Vector
 from shaderad.plan.discarded import simply_discarded
-from shaderad.rules.arrays import building as b
 from tests.array_check import array
 
 VALUES = [0.0, -0.0, 1.5, -2.0, np.inf, -np.inf, np.nan]

@@ -10,12 +10,12 @@ import pytest
 
 import shaderad as sad
 from shaderad.ir import arrays, ops, sizes
+from shaderad.ir import building as b
 from shaderad.ir import composing as c
 from shaderad.ir.arrays import Graph, Value
 from shaderad.ir.types import FLOAT, INT
 from shaderad.plan.planning import plan
 from shaderad.plan.steps import RunKernel, RunPass
-from shaderad.rules.arrays import building as b
 from tests.array_check import array
 
 M, N = sizes.symbol("m"), sizes.symbol("n")

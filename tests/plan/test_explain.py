@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from shaderad.ir import arrays, ops, sizes
+from shaderad.ir import building as b
 from shaderad.ir.arrays import ArrayType, Graph
 from shaderad.ir.types import FLOAT, INT
 from shaderad.plan.explain import Memory, explain
 from shaderad.plan.planning import plan
-from shaderad.rules.arrays import building as b
 from tests.array_check import array
 
 N = sizes.symbol("n")

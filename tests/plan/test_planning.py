@@ -5,12 +5,12 @@ from __future__ import annotations
 import shaderad as sad
 from shaderad.frontend.kernels import standalone
 from shaderad.ir import arrays, nodes, ops, printer, sizes
+from shaderad.ir import building as b
 from shaderad.ir import composing as c
 from shaderad.ir.arrays import Graph, Value
 from shaderad.ir.types import FLOAT, INT
 from shaderad.plan.planning import plan
 from shaderad.plan.steps import Plan
-from shaderad.rules.arrays import building as b
 from shaderad.rules.arrays import vjp
 from tests.array_check import array
 

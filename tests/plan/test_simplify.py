@@ -11,10 +11,10 @@ import pytest
 import shaderad as sad
 from shaderad import double, float3, half
 from shaderad.ir import arrays, ops, sizes, types
+from shaderad.ir import building as b
 from shaderad.ir.arrays import Graph, Value
 from shaderad.plan.planning import plan
 from shaderad.plan.steps import RunPass
-from shaderad.rules.arrays import building as b
 from tests.array_check import array
 
 M, N = sizes.symbol("m"), sizes.symbol("n")

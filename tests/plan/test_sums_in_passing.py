@@ -11,10 +11,10 @@ import pytest
 import shaderad as sad
 from shaderad import float2
 from shaderad.ir import arrays, ops, sizes
+from shaderad.ir import building as b
 from shaderad.ir.arrays import Graph, Value
 from shaderad.plan.planning import plan
 from shaderad.plan.steps import Plan, RunKernel, RunPass
-from shaderad.rules.arrays import building as b
 from tests.array_check import array
 from tests.devices import entered
 

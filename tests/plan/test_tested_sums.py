@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import shaderad as sad
+from shaderad.ir import building as b
 from shaderad.ir import composing as c
 from shaderad.ir import nodes, ops, walk
 from shaderad.ir.arrays import Graph
@@ -16,7 +17,6 @@ from shaderad.ir.types import FLOAT
 from shaderad.plan.choices import PlanChoices
 from shaderad.plan.planning import plan
 from shaderad.plan.steps import RunTiles
-from shaderad.rules.arrays import building as b
 from tests.array_check import array
 from tests.launch_shapes import shape_of
 from tests.plan.test_tiles import K, M, N

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import shaderad as sad
+from shaderad.ir import building as b
 from shaderad.ir import ops, sizes
 from shaderad.ir.arrays import Graph, Value
 from shaderad.ir.types import DOUBLE, FLOAT, HALF, INT, Type
 from shaderad.plan.planning import plan
 from shaderad.plan.steps import RunTiles, Step
-from shaderad.rules.arrays import building as b
 from shaderad.rules.arrays import vjp
 from tests.array_check import array
 

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 import shaderad as sad
+from shaderad.ir import building as b
 from shaderad.ir import nodes, ops, walk
 from shaderad.ir.arrays import Graph, Value
 from shaderad.ir.types import DOUBLE, FLOAT, HALF, Type, Vector
 from shaderad.plan.choices import PlanChoices
 from shaderad.plan.planning import plan
 from shaderad.plan.steps import GROUPED, WIDE, RunTiles
-from shaderad.rules.arrays import building as b
 from tests.array_check import array
 from tests.launch_shapes import shape_of
 from tests.plan.test_tiles import K, M, N, check_product_and_gradients, drawn, near, product

@@ -14,11 +14,11 @@ import numpy as np
 
 import shaderad as sad
 from shaderad.ir import arrays, nodes, ops, sizes
+from shaderad.ir import building as b
 from shaderad.ir import composing as c
 from shaderad.ir.arrays import ArrayType, Graph, Value
 from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import DOUBLE, FLOAT, HALF, INT, Scalar, Struct, Vector
-from shaderad.rules.arrays import building as b
 from shaderad.rules.arrays.scan_operators import fold_by_bin
 from shaderad.rules.arrays.subgraphs import instantiate
 from shaderad.rules.batching import batched

@@ -14,6 +14,7 @@ from shaderad.interpret.expressions import evaluate
 from shaderad.interpret.machine import CallFrame
 from shaderad.interpret.run import new_machine
 from shaderad.interpret.tape import CellCotangents, CellTangents
+from shaderad.ir import building as b
 from shaderad.ir import composing as c
 from shaderad.ir import nodes, ops
 from shaderad.ir.arrays import Graph
@@ -32,7 +33,6 @@ from shaderad.ir.types import (
     is_float,
 )
 from shaderad.rules import PARTIALS
-from shaderad.rules.arrays import building as b
 from shaderad.rules.expressions import pull, push
 from tests.array_check import array, check, gradients
 

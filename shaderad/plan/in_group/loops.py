@@ -13,6 +13,7 @@ from functools import partial
 
 from shaderad.compiler.launch_shapes import LaunchShape
 from shaderad.ir import arrays, nodes, ops, sizes
+from shaderad.ir import building as b
 from shaderad.ir import composing as c
 from shaderad.ir.arrays import Value
 from shaderad.ir.nodes import Assign, Stmt
@@ -39,7 +40,6 @@ from shaderad.plan.steps import (
     Step,
 )
 from shaderad.plan.storage import is_fused_node
-from shaderad.rules.arrays import building as b
 
 KERNEL_COST = 10**10
 """The cost of a whole kernel: about a second, where systems reset a device that takes some."""

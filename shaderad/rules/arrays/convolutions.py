@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from shaderad.ir import arrays, ops, sizes
+from shaderad.ir import building as b
 from shaderad.ir import composing as c
 from shaderad.ir.arrays import Convolution, Value
 from shaderad.ir.nodes import Expr
 from shaderad.ir.sizes import Shape
-from shaderad.rules.arrays import building as b
 from shaderad.rules.arrays.layout import Derivatives, gather
 
 # y = x * w                      y_dot = x_dot * w + x * w_dot

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from shaderad.ir import building as b
 from shaderad.ir import composing as c
 from shaderad.ir import ops
 from shaderad.ir.arrays import Reduce, Scan, Value
 from shaderad.ir.nodes import Expr
 from shaderad.ir.types import FLOAT, HALF, Struct, Type, scalar_of, scalars, with_scalar
-from shaderad.rules.arrays import building as b
 
 
 def combines_halves(node: Reduce | Scan) -> bool:

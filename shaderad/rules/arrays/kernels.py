@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from shaderad.ir import arrays
+from shaderad.ir import building as b
 from shaderad.ir.arrays import Value
-from shaderad.rules.arrays import building as b
 from shaderad.rules.arrays.layout import Derivatives
 from shaderad.rules.arrays.subgraphs import selected
 from shaderad.rules.transforms import push_kernel

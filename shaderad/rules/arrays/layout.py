@@ -11,13 +11,13 @@ from functools import reduce
 from typing import Any, NamedTuple
 
 from shaderad.ir import arrays, ops, sizes
+from shaderad.ir import building as b
 from shaderad.ir import composing as c
 from shaderad.ir.arrays import Value, operand_name
 from shaderad.ir.nodes import Expr
 from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import Matrix, Type, is_float, scalar_of
 from shaderad.rules import expressions
-from shaderad.rules.arrays import building as b
 
 Derivatives = Sequence["Value | None"]
 

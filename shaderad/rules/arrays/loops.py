@@ -19,11 +19,11 @@ from functools import reduce
 from typing import Generic
 
 from shaderad.ir import arrays, ops, sizes
+from shaderad.ir import building as b
 from shaderad.ir.arrays import ArrayType, Graph, Loop, Value
 from shaderad.ir.prints import silent_graph
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import INT, byte_count
-from shaderad.rules.arrays import building as b
 from shaderad.rules.arrays.halves import converted
 from shaderad.rules.arrays.layout import Derivatives
 from shaderad.rules.arrays.outer_sums import factors, total

@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from shaderad.ir import arrays
+from shaderad.ir import building as b
 from shaderad.ir.arrays import Value
 from shaderad.ir.sizes import Size
-from shaderad.rules.arrays import building as b
 
 
 def factors(addend: Value) -> tuple[Value, ...]:

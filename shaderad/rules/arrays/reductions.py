@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from typing import Literal, cast
 
 from shaderad.ir import arrays, ops
+from shaderad.ir import building as b
 from shaderad.ir import composing as c
 from shaderad.ir.arrays import Reducer, Value
 from shaderad.ir.dags import substitute
 from shaderad.ir.nodes import Expr, Function
 from shaderad.ir.types import BOOL, Matrix, Struct, Type, Vector
 from shaderad.rules import expressions
-from shaderad.rules.arrays import building as b
 from shaderad.rules.arrays import layout, scan_operators
 from shaderad.rules.arrays.layout import Derivatives
 from shaderad.rules.arrays.scan_operators import AffineMaps, operator

@@ -15,6 +15,7 @@ from functools import lru_cache
 
 from shaderad.diagnostics import Span
 from shaderad.ir import arrays, nodes, ops, sizes
+from shaderad.ir import building as b
 from shaderad.ir import composing as c
 from shaderad.ir.arrays import Reducer, Value
 from shaderad.ir.dags import substitute
@@ -34,7 +35,6 @@ from shaderad.ir.types import (
     scalars,
 )
 from shaderad.rules import expressions
-from shaderad.rules.arrays import building as b
 
 
 def operator(name: str, left: nodes.Var, right: nodes.Var, result: Expr) -> Function:

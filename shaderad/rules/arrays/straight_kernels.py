@@ -15,6 +15,7 @@ from typing import Protocol
 from shaderad.bodies.outputs import is_own
 from shaderad.bodies.ranges import premises_of
 from shaderad.ir import arrays, nodes, ops, sizes
+from shaderad.ir import building as b
 from shaderad.ir import composing as c
 from shaderad.ir.arrays import KernelCall, Value
 from shaderad.ir.dags import in_order
@@ -24,7 +25,6 @@ from shaderad.ir.pointers import is_pooled
 from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import INT, Access, ResourceType, Struct, is_integer
 from shaderad.ir.walk import map_children
-from shaderad.rules.arrays import building as b
 
 _LARGEST = 1000
 """Parts of the expressions of a kernel that becomes nodes."""

@@ -14,9 +14,9 @@ from typing import TypeVar
 
 from shaderad.diagnostics import error
 from shaderad.ir import arrays
+from shaderad.ir import building as b
 from shaderad.ir.arrays import ArrayType, CustomPullback, Graph, Subgraph, Value
 from shaderad.ir.prints import silent_graph
-from shaderad.rules.arrays import building as b
 from shaderad.rules.arrays.halves import converted, widened
 from shaderad.rules.arrays.layout import Derivatives
 

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Sequence
 
 from shaderad.diagnostics import error
 from shaderad.ir import arrays
+from shaderad.ir import building as b
 from shaderad.ir.arrays import Graph, Loop, Node, Subgraph, Value, WhileLoop, needed_by
 from shaderad.ir.dags import has_choice
 from shaderad.ir.nodes import Var
 from shaderad.ir.sizes import Size
 from shaderad.ir.walk import children
-from shaderad.rules.arrays import building as b
 from shaderad.rules.arrays import (
     convolutions,
     kernels,

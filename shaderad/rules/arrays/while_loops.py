@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from shaderad.ir import building as b
 from shaderad.ir import composing as c
 from shaderad.ir import ops
 from shaderad.ir.arrays import ArrayType, Graph, Value, WhileLoop
 from shaderad.ir.types import INT, is_bool
-from shaderad.rules.arrays import building as b
 from shaderad.rules.arrays.halves import converted
 from shaderad.rules.arrays.layout import Derivatives, gather, scatter_add
 from shaderad.rules.arrays.loops import K, active_carries, is_given, pulled_to_fixed_point

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from shaderad.ir import arrays, sizes
-from shaderad.rules.arrays import building as b
+from shaderad.ir import building as b
 from shaderad.rules.batching.operands import Batch, Operand, mapped
 
 # y[g, n, o, p...] = conv(x[g, n, c, t...], w[g, o, c, k...])

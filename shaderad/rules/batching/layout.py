@@ -10,11 +10,11 @@ from dataclasses import replace
 from typing import Any
 
 from shaderad.ir import arrays, ops, sizes
+from shaderad.ir import building as b
 from shaderad.ir import composing as c
 from shaderad.ir.arrays import Node, Value
 from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import INT
-from shaderad.rules.arrays import building as b
 from shaderad.rules.batching.operands import Batch, NodeRule, Operand, mapped
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from shaderad.ir import building as b
 from shaderad.ir import composing as c
 from shaderad.ir import ops
 from shaderad.ir.arrays import ArrayType, Graph, Loop, Value, WhileLoop
 from shaderad.ir.types import BOOL, INT
-from shaderad.rules.arrays import building as b
 from shaderad.rules.arrays.loops import parts_of
 from shaderad.rules.batching.operands import (
     Batch,

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from shaderad.ir import building as b
 from shaderad.ir.arrays import ArrayType, Graph, Value
 from shaderad.ir.sizes import Size
-from shaderad.rules.arrays import building as b
 
 
 @dataclass(frozen=True, slots=True)

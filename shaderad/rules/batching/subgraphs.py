@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from shaderad.ir import building as b
 from shaderad.ir.arrays import CustomPullback, Graph, Subgraph, Value
-from shaderad.rules.arrays import building as b
 from shaderad.rules.arrays.subgraphs import selected
 from shaderad.rules.batching.operands import (
     Batch,

@@ -10,12 +10,12 @@ import pytest
 from shaderad.diagnostics import DerivativeError
 from shaderad.interpret.arrays import evaluate
 from shaderad.ir import arrays, ops, sizes
+from shaderad.ir import building as b
 from shaderad.ir import composing as c
 from shaderad.ir.arrays import Graph, Loop, Node, Value
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import BOOL, FLOAT, INT
 from shaderad.rules.arrays import LinearisedGraph, jvp, loops, vjp
-from shaderad.rules.arrays import building as b
 from tests.array_check import array, check
 
 Checkpoint = Literal["sqrt", "all", "none"]

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from shaderad.ir import arrays, ops
+from shaderad.ir import building as b
 from shaderad.ir import composing as c
 from shaderad.ir.arrays import ArrayType, Graph, Value
 from shaderad.ir.types import FLOAT, INT
-from shaderad.rules.arrays import building as b
 from tests.array_check import array, check
 
 COUNT = 40

@@ -7,10 +7,10 @@ import pytest
 
 from shaderad.diagnostics import DerivativeError
 from shaderad.ir import arrays, ops
+from shaderad.ir import building as b
 from shaderad.ir import composing as c
 from shaderad.ir.arrays import CustomPullback, Graph, Subgraph, Value
 from shaderad.ir.types import FLOAT, INT
-from shaderad.rules.arrays import building as b
 from shaderad.rules.arrays import jvp, vjp
 from tests.array_check import array, check, gradients
 

@@ -9,6 +9,7 @@ import pytest
 
 import shaderad as sad
 from shaderad.interpret.arrays import evaluate
+from shaderad.ir import building as b
 from shaderad.ir import composing as c
 from shaderad.ir import ops
 from shaderad.ir.arrays import ArrayType, Graph, KernelCall, Loop, Value, WhileLoop
@@ -16,7 +17,6 @@ from shaderad.ir.nodes import Load
 from shaderad.ir.types import FLOAT, INT, Struct
 from shaderad.ir.verifier import verified
 from shaderad.ir.walk import all_expressions
-from shaderad.rules.arrays import building as b
 from shaderad.rules.arrays import jvp, vjp
 from shaderad.rules.batching import batched
 from shaderad.rules.batching.kernel_bodies import batched_kernel

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from shaderad.ir import arrays, ops
+from shaderad.ir import building as b
 from shaderad.ir import composing as c
 from shaderad.ir.arrays import Graph, Node, Value
 from shaderad.ir.types import FLOAT, INT
-from shaderad.rules.arrays import building as b
 from tests.array_check import array
 from tests.batch_check import check_batches
 

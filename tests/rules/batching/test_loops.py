@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from shaderad.ir import arrays, ops
+from shaderad.ir import building as b
 from shaderad.ir import composing as c
 from shaderad.ir.arrays import ArrayType, CustomPullback, Graph, Loop, Subgraph, Value, WhileLoop
 from shaderad.ir.nodes import Expr
 from shaderad.ir.types import BOOL, FLOAT, INT
-from shaderad.rules.arrays import building as b
 from shaderad.rules.batching import batched
 from tests.array_check import array
 from tests.batch_check import check_batches, check_pullback

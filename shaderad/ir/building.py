@@ -1,4 +1,4 @@
-"""Constructors of array nodes, in which derivative rules are written.
+"""Constructors of array nodes: array functions, derivative rules and plans are written with them.
 
 An identity makes no node: a reshape to the same shape returns the value itself. A transposition
 that moves only axes of 1 is a reshape.
