@@ -39,7 +39,7 @@ from shaderad.ir.types import (
     Type,
     Vector,
 )
-from shaderad.rules.arrays.straight_kernels import as_nodes
+from shaderad.plan.straight_kernels import as_nodes
 from shaderad.trace.primitives import known_shape, made
 from shaderad.trace.traced import TracedArray, tracing
 

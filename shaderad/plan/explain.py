@@ -35,7 +35,7 @@ from shaderad.plan.steps import (
     RunTiles,
     Step,
 )
-from shaderad.rules.arrays.straight_kernels import reason_to_stay
+from shaderad.plan.straight_kernels import reason_to_stay
 
 
 @dataclass(frozen=True)

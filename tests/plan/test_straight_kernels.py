@@ -12,7 +12,7 @@ import pytest
 import shaderad as sad
 from shaderad import float2
 from shaderad.ir import sizes
-from shaderad.rules.arrays import straight_kernels
+from shaderad.plan import straight_kernels
 
 
 @sad.function
