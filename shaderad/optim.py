@@ -21,8 +21,6 @@ from shaderad.diagnostics import error, text_of
 from shaderad.diagnostics.tracebacks import api_boundary, api_class
 from shaderad.execute.graphs import graph
 from shaderad.functions import elements
-from shaderad.functions.components import packed
-from shaderad.functions.elements import as_element, struct_of_fields
 from shaderad.ir import building as b
 from shaderad.ir.arrays import ArrayType
 from shaderad.ir.types import (
@@ -36,6 +34,8 @@ from shaderad.ir.types import (
     scalars,
     with_scalar,
 )
+from shaderad.trace.components import packed
+from shaderad.trace.elements import as_element, struct_of_fields
 from shaderad.trace.primitives import as_number, known_shape, made, repeats_to
 from shaderad.trace.traced import TracedArray, current_trace
 

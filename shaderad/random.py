@@ -25,7 +25,7 @@ from shaderad.diagnostics import Span, error, text_of
 from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.frontend import conversions
 from shaderad.functions.array_function import array_function
-from shaderad.functions.elements import as_array, cast_to, conform, primitive, selected, where
+from shaderad.functions.elements import where
 from shaderad.functions.indexing import gather
 from shaderad.functions.layout import moved_axis
 from shaderad.functions.sorting import argsort
@@ -36,6 +36,7 @@ from shaderad.ir.nodes import Assign, Expr, Stmt
 from shaderad.ir.sizes import Shape
 from shaderad.ir.types import DOUBLE, FLOAT, FLOAT_KINDS, HALF, INT, UINT, Scalar, Vector
 from shaderad.language.values import Value as Operand
+from shaderad.trace.elements import as_array, cast_to, conform, primitive, selected
 from shaderad.trace.primitives import (
     as_number,
     axis_of,

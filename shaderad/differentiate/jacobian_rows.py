@@ -23,7 +23,7 @@ from shaderad.arrays.traced_sizes import shown
 from shaderad.diagnostics import error
 from shaderad.differentiate.leaves import Linearised
 from shaderad.differentiate.linearised_traces import TraceCore
-from shaderad.functions import components, elements, layout, loops
+from shaderad.functions import layout, loops
 from shaderad.functions.batching import vmap
 from shaderad.functions.run_operator import run_operator
 from shaderad.ir import building as b
@@ -32,6 +32,7 @@ from shaderad.ir.arrays import Graph
 from shaderad.ir.prints import silent_graph
 from shaderad.ir.sizes import Shape, Size
 from shaderad.runtime import buffers
+from shaderad.trace import components, elements
 from shaderad.trace.primitives import made
 from shaderad.trace.traced import TracedArray
 

@@ -15,14 +15,14 @@ from shaderad.diagnostics import error
 from shaderad.differentiate.forms import check_keywords, holds_floats, is_data
 from shaderad.differentiate.leaves import Core, Derivatives, Input, Linearised
 from shaderad.execute.derivative_graphs import kernels_of, pulled, pushed
-from shaderad.functions.bodies import TracedBody, outer_values
 from shaderad.functions.custom import conformed
-from shaderad.functions.elements import as_array
 from shaderad.ir import building as b
 from shaderad.ir import types
 from shaderad.ir.arrays import Graph, Value
 from shaderad.ir.nodes import Kernel
 from shaderad.rules.arrays.subgraphs import instantiate, kept
+from shaderad.trace.bodies import TracedBody, outer_values
+from shaderad.trace.elements import as_array
 from shaderad.trace.primitives import made
 from shaderad.trace.traced import TracedArray, tracing
 

@@ -428,7 +428,7 @@ def _one_like(result: Array) -> Array:
     """The cotangent 1."""
     if isinstance(result, TracedArray):
         from shaderad.functions.creation import full
-        from shaderad.functions.elements import conform
+        from shaderad.trace.elements import conform
 
         return full(result.shape, conform(1.0, result.element, "out_bar"))
     return result.device.kept(Ones).of(result.element, result.shape)

@@ -12,9 +12,9 @@ from shaderad.device.lines import user_span
 from shaderad.diagnostics import error, text_of
 from shaderad.frontend import activations as formulas
 from shaderad.functions.array_function import array_function
-from shaderad.functions.elements import as_element, binary, in_floats, primitive, unary
 from shaderad.functions.reductions import Axes, below_maximum, sum_of
 from shaderad.ir import ops
+from shaderad.trace.elements import as_element, binary, in_floats, primitive, unary
 from shaderad.trace.traced import TracedArray
 
 __all__ = ["gelu", "log_softmax", "relu", "sigmoid", "silu", "softmax", "softplus"]

@@ -19,15 +19,6 @@ from shaderad.device.lines import user_span
 from shaderad.diagnostics import error, text_of
 from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.functions.array_function import array_function
-from shaderad.functions.bodies import (
-    TracedBody,
-    array_leaves,
-    is_constant,
-    keep_effects,
-    outer_values,
-    rebuilt,
-)
-from shaderad.functions.elements import as_array
 from shaderad.ir import building as b
 from shaderad.ir import sizes
 from shaderad.ir.arrays import ArrayType, Value
@@ -35,6 +26,15 @@ from shaderad.ir.sizes import Size
 from shaderad.rules.arrays.subgraphs import instantiate
 from shaderad.rules.batching import batched
 from shaderad.rules.batching.operands import Batch, Operand
+from shaderad.trace.bodies import (
+    TracedBody,
+    array_leaves,
+    is_constant,
+    keep_effects,
+    outer_values,
+    rebuilt,
+)
+from shaderad.trace.elements import as_array
 from shaderad.trace.primitives import as_number, made
 from shaderad.trace.traced import TracedArray, tracing
 

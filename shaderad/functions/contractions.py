@@ -17,13 +17,13 @@ from shaderad.arrays.arrays import Array
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error, text_of
 from shaderad.functions.array_function import array_function
-from shaderad.functions.elements import as_element, binary, cast_to
 from shaderad.functions.layout import transpose
 from shaderad.functions.reductions import sum_of
 from shaderad.ir import building as b
 from shaderad.ir import ops
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import FLOAT, HALF
+from shaderad.trace.elements import as_element, binary, cast_to
 from shaderad.trace.primitives import as_number, axis_of, known_shape, made
 from shaderad.trace.traced import TracedArray, tracing
 

@@ -12,11 +12,11 @@ from shaderad.arrays.traced_sizes import size_or_none
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error, text_of
 from shaderad.functions.array_function import array_function
-from shaderad.functions.elements import as_array, cast_to, conform
 from shaderad.ir import arrays, sizes
 from shaderad.ir import building as b
 from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import FLOAT, HALF, INT, Scalar, is_bool
+from shaderad.trace.elements import as_array, cast_to, conform
 from shaderad.trace.primitives import known_shape, made
 from shaderad.trace.traced import TracedArray, is_less, tracing
 

@@ -11,13 +11,13 @@ from shaderad.arrays.traced_sizes import TracedSize, shape_of, shown, size_of, s
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error, text_of
 from shaderad.functions.array_function import array_function
-from shaderad.functions.elements import as_element, as_floats, binary, cast_to
 from shaderad.functions.layout import broadcast_to, diagonal_test
 from shaderad.ir import building as b
 from shaderad.ir import ops, sizes
 from shaderad.ir.arrays import ArrayType
 from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import FLOAT, Type, scalar_of
+from shaderad.trace.elements import as_element, as_floats, binary, cast_to
 from shaderad.trace.primitives import as_number, made, size_array, spread
 from shaderad.trace.traced import TracedArray, tracing
 

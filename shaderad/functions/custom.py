@@ -14,7 +14,14 @@ from shaderad.device.lines import user_span
 from shaderad.diagnostics import error
 from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.functions.array_function import array_function
-from shaderad.functions.bodies import (
+from shaderad.functions.layout import texels_from_form
+from shaderad.ir import building as b
+from shaderad.ir import nodes
+from shaderad.ir.arrays import ArrayType, CustomPullback, Elementwise, Graph, Subgraph, Value
+from shaderad.ir.types import INT, Type, is_differentiable
+from shaderad.language.host import LikeFunction
+from shaderad.runtime.buffers import base_of
+from shaderad.trace.bodies import (
     TracedBody,
     array_leaves,
     arrays_in,
@@ -26,15 +33,8 @@ from shaderad.functions.bodies import (
     rebuilt,
     refuse_effects,
 )
-from shaderad.functions.components import spelled_out
-from shaderad.functions.elements import as_element, conform
-from shaderad.functions.layout import texels_from_form
-from shaderad.ir import building as b
-from shaderad.ir import nodes
-from shaderad.ir.arrays import ArrayType, CustomPullback, Elementwise, Graph, Subgraph, Value
-from shaderad.ir.types import INT, Type, is_differentiable
-from shaderad.language.host import LikeFunction
-from shaderad.runtime.buffers import base_of
+from shaderad.trace.components import spelled_out
+from shaderad.trace.elements import as_element, conform
 from shaderad.trace.primitives import known_shape, made, repeats_to, spread
 from shaderad.trace.traced import TracedArray, traces, tracing
 

@@ -11,7 +11,6 @@ from shaderad.arrays.arrays import Array
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error, text_of
 from shaderad.functions.array_function import array_function
-from shaderad.functions.elements import as_array, cast_to, conform
 from shaderad.functions.layout import moved_axis
 from shaderad.functions.reductions import sum_of
 from shaderad.ir import arrays, ops, sizes
@@ -20,6 +19,7 @@ from shaderad.ir import composing as c
 from shaderad.ir.arrays import Value
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import BOOL, FLOAT_KINDS, INT, INTEGER_KINDS, UINT, scalars
+from shaderad.trace.elements import as_array, cast_to, conform
 from shaderad.trace.primitives import (
     axis_of,
     broadcast_shapes,

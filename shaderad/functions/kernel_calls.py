@@ -21,7 +21,6 @@ from shaderad.execute.call import (
     wrong_extents,
 )
 from shaderad.execute.pools import Pool, Pools, region_step
-from shaderad.functions.elements import conform
 from shaderad.ir import arrays, nodes, sizes
 from shaderad.ir import building as b
 from shaderad.ir import composing as c
@@ -40,6 +39,7 @@ from shaderad.ir.types import (
     Vector,
 )
 from shaderad.plan.straight_kernels import as_nodes
+from shaderad.trace.elements import conform
 from shaderad.trace.primitives import known_shape, made
 from shaderad.trace.traced import TracedArray, tracing
 

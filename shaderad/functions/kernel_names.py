@@ -10,13 +10,14 @@ from typing import Any
 
 from shaderad.arrays.arrays import Array
 from shaderad.diagnostics.call_errors import unknown_keyword
-from shaderad.functions import elements, layout, linalg, reductions
+from shaderad.functions import layout, linalg, reductions
 from shaderad.functions.array_function import array_function
 from shaderad.functions.reductions import Axes
 from shaderad.ir import ops, types
 from shaderad.ir.pointers import comes_apart
 from shaderad.language.structs import StructInfo
 from shaderad.runtime.buffers import element_axes
+from shaderad.trace import elements
 
 _TESTS = (ops.ANY_OF, ops.ALL_OF)
 _REDUCTIONS = (ops.MIN, ops.MAX, *_TESTS)

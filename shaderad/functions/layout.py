@@ -17,13 +17,13 @@ from shaderad.device.lines import user_span
 from shaderad.diagnostics import error
 from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.functions.array_function import array_function, warn_deprecated
-from shaderad.functions.elements import as_array, as_element, conform
 from shaderad.ir import building as b
 from shaderad.ir import ops, sizes
 from shaderad.ir.arrays import Value
 from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import Type, Vector
 from shaderad.runtime.buffers import element_axes
+from shaderad.trace.elements import as_array, as_element, conform
 from shaderad.trace.primitives import (
     axis_of,
     known_shape,

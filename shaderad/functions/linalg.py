@@ -13,11 +13,11 @@ from shaderad.arrays.containers import is_data
 from shaderad.arrays.traced_sizes import TracedSize
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error
-from shaderad.functions.components import packed
 from shaderad.functions.contractions import Labelled, contracted, ellipsis
-from shaderad.functions.elements import as_element, binary, primitive
 from shaderad.ir import ops
 from shaderad.ir.types import Scalar, Vector
+from shaderad.trace.components import packed
+from shaderad.trace.elements import as_element, binary, primitive
 from shaderad.trace.primitives import as_number, known_shape
 from shaderad.trace.traced import TracedArray, tracing
 

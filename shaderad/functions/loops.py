@@ -18,7 +18,14 @@ from shaderad.diagnostics import Error, LanguageError, error, text_of
 from shaderad.diagnostics.call_errors import bound_arguments, fitting_call
 from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.functions.array_function import array_function
-from shaderad.functions.bodies import (
+from shaderad.functions.layout import whole_number
+from shaderad.ir import building as b
+from shaderad.ir import sizes
+from shaderad.ir.arrays import ArrayType, Loop, Value, WhileLoop
+from shaderad.ir.sizes import Size
+from shaderad.ir.types import BOOL, DOUBLE, FLOAT, INT, is_float
+from shaderad.runtime.buffers import base_of
+from shaderad.trace.bodies import (
     TracedBody,
     array_leaves,
     arrays_in,
@@ -30,15 +37,8 @@ from shaderad.functions.bodies import (
     refuse_effects,
     refuse_textures,
 )
-from shaderad.functions.components import packed
-from shaderad.functions.elements import as_element, binary, cast_to, conform
-from shaderad.functions.layout import whole_number
-from shaderad.ir import building as b
-from shaderad.ir import sizes
-from shaderad.ir.arrays import ArrayType, Loop, Value, WhileLoop
-from shaderad.ir.sizes import Size
-from shaderad.ir.types import BOOL, DOUBLE, FLOAT, INT, is_float
-from shaderad.runtime.buffers import base_of
+from shaderad.trace.components import packed
+from shaderad.trace.elements import as_element, binary, cast_to, conform
 from shaderad.trace.primitives import (
     as_number,
     known_shape,

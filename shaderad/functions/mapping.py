@@ -11,9 +11,6 @@ from shaderad.device.lines import user_span
 from shaderad.diagnostics import Span, error, text_of
 from shaderad.frontend import conversions
 from shaderad.functions.array_function import array_function
-from shaderad.functions.bodies import TracedBody, is_constant, keep_effects, outer_values, rebuilt
-from shaderad.functions.elements import as_array, conform
-from shaderad.functions.operators import value_function
 from shaderad.ir import building as b
 from shaderad.ir import composing as c
 from shaderad.ir import nodes
@@ -26,6 +23,9 @@ from shaderad.language.values import Value as Argument
 from shaderad.rules.arrays.subgraphs import instantiate
 from shaderad.rules.batching import batched
 from shaderad.rules.batching.operands import Batch, Operand
+from shaderad.trace.bodies import TracedBody, is_constant, keep_effects, outer_values, rebuilt
+from shaderad.trace.elements import as_array, conform
+from shaderad.trace.operators import value_function
 from shaderad.trace.primitives import broadcast_shapes, elementwise, made
 from shaderad.trace.traced import TracedArray
 

@@ -9,14 +9,16 @@ from shaderad.arrays.arrays import Array
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error
 from shaderad.diagnostics.foreign_names import remedy_for_attribute
-from shaderad.functions import elements, layout, linalg, reductions
+from shaderad.functions import layout, linalg, reductions
 from shaderad.functions.array_function import array_function
+from shaderad.functions.elements import cast
 from shaderad.functions.kernel_names import intrinsic
 from shaderad.functions.run_operator import run_elementwise, run_operator
 from shaderad.functions.subscripts import sliced
 from shaderad.ir import ops
 from shaderad.ir.types import Matrix, Type
 from shaderad.language.annotations import TypeObject
+from shaderad.trace import elements
 from shaderad.trace.primitives import known_shape, traced
 
 
@@ -93,7 +95,7 @@ _METHODS: dict[str, Callable[..., Array]] = {
     "max": _extreme(ops.MAX),
     "min": _extreme(ops.MIN),
     "reshape": _reshaped,
-    "astype": elements.cast,
+    "astype": cast,
 }
 
 

@@ -11,21 +11,14 @@ from shaderad.arrays.arrays import Array
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error
 from shaderad.functions.array_function import array_function
-from shaderad.functions.elements import (
-    binary,
-    cast_to,
-    detach,
-    in_floats,
-    primitive,
-    start_of,
-)
-from shaderad.functions.operators import Operator, reducer_of
 from shaderad.ir import arrays, nodes, ops, sizes
 from shaderad.ir import building as b
 from shaderad.ir.arrays import Reducer, Value
 from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import FLOAT, INT, Scalar, is_bool, scalar_of
 from shaderad.language.intrinsics import Intrinsic
+from shaderad.trace.elements import binary, cast_to, detach, in_floats, primitive, start_of
+from shaderad.trace.operators import Operator, reducer_of
 from shaderad.trace.primitives import (
     axis_of,
     known_shape,

@@ -18,7 +18,6 @@ from shaderad.arrays.tape import trace_of
 from shaderad.device.devices import Device
 from shaderad.execute.call import device_of
 from shaderad.execute.run_graph import run_graph
-from shaderad.functions.operators import value_function
 from shaderad.ir import ops
 from shaderad.language.annotations import TypeObject
 from shaderad.language.host import UserFunction
@@ -32,6 +31,7 @@ from shaderad.trace.arguments import (
 )
 from shaderad.trace.calls import Form, TracedFunction, form_of, traced_variant
 from shaderad.trace.captures import KeptTraces, Traced
+from shaderad.trace.operators import value_function
 from shaderad.trace.primitives import (
     NumberInput,
     OpenNumber,

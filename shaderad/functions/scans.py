@@ -10,15 +10,15 @@ from shaderad.arrays.traced_sizes import TracedSize, size_of
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error
 from shaderad.functions.array_function import array_function
-from shaderad.functions.elements import binary, cast_to, start_of
 from shaderad.functions.layout import moved_axis
-from shaderad.functions.operators import Operator, reducer_of
 from shaderad.ir import building as b
 from shaderad.ir import composing as c
 from shaderad.ir import nodes, ops, sizes
 from shaderad.ir.arrays import Value
 from shaderad.ir.types import INT, is_bool
 from shaderad.language.intrinsics import Intrinsic
+from shaderad.trace.elements import binary, cast_to, start_of
+from shaderad.trace.operators import Operator, reducer_of
 from shaderad.trace.primitives import (
     axis_of,
     known_shape,

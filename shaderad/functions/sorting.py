@@ -10,14 +10,14 @@ from shaderad.device.lines import user_span
 from shaderad.diagnostics import error
 from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.functions.array_function import array_function, warn_deprecated
-from shaderad.functions.elements import as_array, conform, start_of
 from shaderad.functions.layout import moved_axis
-from shaderad.functions.operators import Operator, reducer_of
 from shaderad.ir import arrays, ops, sizes
 from shaderad.ir import building as b
 from shaderad.ir.arrays import Value
 from shaderad.ir.types import INT, Scalar, is_bool
 from shaderad.rules.arrays.scan_operators import fold_by_bin
+from shaderad.trace.elements import as_array, conform, start_of
+from shaderad.trace.operators import Operator, reducer_of
 from shaderad.trace.primitives import (
     known_shape,
     made,

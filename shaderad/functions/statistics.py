@@ -8,7 +8,6 @@ from shaderad.arrays.arrays import Array
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error
 from shaderad.functions.array_function import array_function
-from shaderad.functions.elements import binary, detach, in_floats, primitive
 from shaderad.functions.layout import whole_number
 from shaderad.functions.reductions import (
     Axes,
@@ -22,6 +21,7 @@ from shaderad.ir import building as b
 from shaderad.ir import ops, sizes
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import Matrix, Vector
+from shaderad.trace.elements import binary, detach, in_floats, primitive
 from shaderad.trace.primitives import known_shape, made
 from shaderad.trace.traced import TracedArray, tracing
 

@@ -18,10 +18,10 @@ from shaderad import int3
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error
 from shaderad.functions.array_function import array_function
-from shaderad.functions.elements import as_array, as_floats, conform
 from shaderad.ir.types import FLOAT, INT, Vector
 from shaderad.render.kernels.silhouettes import find_mates, find_outlines, find_shares
 from shaderad.render.rasterization import Fragments
+from shaderad.trace.elements import as_array, as_floats, conform
 from shaderad.trace.primitives import known_shape
 
 __all__ = ["adjacency", "antialias"]

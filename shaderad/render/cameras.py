@@ -11,7 +11,6 @@ from typing import Any, cast
 
 import shaderad as sad
 from shaderad.functions.array_function import array_function
-from shaderad.functions.elements import as_array, conform
 from shaderad.ir.types import FLOAT, Matrix, Vector
 from shaderad.render.kernels.cameras import (
     orthographic_matrix,
@@ -19,6 +18,7 @@ from shaderad.render.kernels.cameras import (
     transformed,
     view_matrix,
 )
+from shaderad.trace.elements import as_array, conform
 
 __all__ = ["look_at", "orthographic", "perspective", "transform"]
 

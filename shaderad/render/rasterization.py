@@ -20,7 +20,6 @@ from shaderad.arrays.traced_sizes import shape_of, shown
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error, text_of
 from shaderad.functions.array_function import array_function
-from shaderad.functions.elements import as_array, as_floats, conform
 from shaderad.ir.sizes import Shape
 from shaderad.ir.types import FLOAT, INT, Vector
 from shaderad.render.kernels.bins import (
@@ -33,6 +32,7 @@ from shaderad.render.kernels.bins import (
     find_spans,
 )
 from shaderad.render.kernels.fragments import STRIP, locate, pick
+from shaderad.trace.elements import as_array, as_floats, conform
 from shaderad.trace.primitives import known_shape, size_array
 from shaderad.trace.traced import tracing
 

@@ -20,7 +20,6 @@ from shaderad.device.lines import user_span
 from shaderad.diagnostics import error, text_of
 from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.functions.array_function import array_function
-from shaderad.functions.elements import as_array, as_floats, conform
 from shaderad.ir import sizes
 from shaderad.ir.types import FLOAT, UINT, Matrix, Struct, is_differentiable, with_scalar
 from shaderad.render.kernels.textures import (
@@ -39,6 +38,7 @@ from shaderad.render.kernels.textures import (
     unpacking,
 )
 from shaderad.textures.mips import levels_of
+from shaderad.trace.elements import as_array, as_floats, conform
 from shaderad.trace.primitives import known_shape, size_array
 from shaderad.trace.traced import tracing
 

@@ -12,9 +12,9 @@ from shaderad.arrays import trees
 from shaderad.arrays.textures import Texture, kind_but_textures
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error, text_of
-from shaderad.functions.elements import as_array
 from shaderad.ir.arrays import ArrayType, Graph, KernelCall, Value
 from shaderad.runtime.textures import SamplerSettings
+from shaderad.trace.elements import as_array
 from shaderad.trace.primitives import made
 from shaderad.trace.traced import GraphTrace, TracedArray, tracing
 
