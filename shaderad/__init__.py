@@ -31,10 +31,10 @@ if TYPE_CHECKING:  # The names that `_LATER` imports.
     from shaderad.arrays.textures import *
     from shaderad.bundle import *
     from shaderad.bundle.read.loading import *
+    from shaderad.calls.graphs import *
     from shaderad.check.gradient import *
     from shaderad.device.devices import *
     from shaderad.differentiate.transforms import *
-    from shaderad.execute.graphs import *
     from shaderad.functions.public import *
     from shaderad.language.checked import *  # Annotations as types.
     from shaderad.runtime.devices import *
@@ -66,7 +66,7 @@ _LATER = {
         "value_and_grad",
         "vjp",
     ),
-    "shaderad.execute.graphs": ("graph",),
+    "shaderad.calls.graphs": ("graph",),
     "shaderad.check.gradient": ("gradcheck",),
     "shaderad.slang_kernels": ("slang_kernel",),
     "shaderad.bundle": ("build",),

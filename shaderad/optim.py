@@ -15,11 +15,11 @@ import numpy as np
 from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array, array
 from shaderad.arrays.dtypes import shown_dtype
+from shaderad.calls.graphs import graph
 from shaderad.device.devices import Device
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error, text_of
 from shaderad.diagnostics.tracebacks import api_boundary, api_class
-from shaderad.execute.graphs import graph
 from shaderad.functions import elements
 from shaderad.ir import building as b
 from shaderad.ir.arrays import ArrayType

@@ -17,8 +17,8 @@ from shaderad.arguments.struct import at_path
 from shaderad.arrays.arrays import Array
 from shaderad.arrays.pointers import HostPointer
 from shaderad.arrays.textures import Texture
+from shaderad.calls.call import bound_call
 from shaderad.decorators import KernelFunction
-from shaderad.execute.call import bound_call
 from shaderad.interpret import RunReport, interpret
 from shaderad.interpret.run import KernelRun
 from shaderad.ir import nodes

@@ -167,7 +167,13 @@ def test_type_checkers_see_the_modules_that_are_searched() -> None:
     assert seen == sorted({*sad._NAMESPACES} - {"render"})
 
 
-LATER = ("shaderad.device", "shaderad.arrays.arrays", "shaderad.execute", "shaderad.runtime")
+LATER = (
+    "shaderad.device",
+    "shaderad.arrays.arrays",
+    "shaderad.calls",
+    "shaderad.execute",
+    "shaderad.runtime",
+)
 
 
 def test_importing_shaderad_leaves_devices_and_arrays_for_later() -> None:

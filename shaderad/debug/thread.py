@@ -18,11 +18,11 @@ from shaderad.arrays.arrays import Array
 from shaderad.arrays.containers import struct_fields
 from shaderad.arrays.traced_sizes import normalised_shape
 from shaderad.bodies.outputs import axes_of_launch
+from shaderad.calls.call import CallArguments, asked_shapes, bound_call, checked_dim, inferred_dim
 from shaderad.debug.bodies import Calls
 from shaderad.debug.textures import Body, TextureValue, texels_of
 from shaderad.debug.values import Classes, checked, copied, fitted, from_numpy, zero
 from shaderad.diagnostics import BoundsError, error
-from shaderad.execute.call import CallArguments, asked_shapes, bound_call, checked_dim, inferred_dim
 from shaderad.interpret.machine import neutral
 from shaderad.ir import types
 from shaderad.ir.nodes import KernelParameter

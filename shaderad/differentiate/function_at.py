@@ -14,12 +14,12 @@ from shaderad.arrays.containers import Container, container_of
 from shaderad.arrays.numbers import host_number
 from shaderad.arrays.tape import Trace, Values, When, taped, trace_of
 from shaderad.arrays.trees import Structure
+from shaderad.calls.call import device_of
+from shaderad.calls.run_graph import GraphStep
 from shaderad.diagnostics import error
 from shaderad.differentiate.forms import check_keywords, holds_floats, is_data
 from shaderad.differentiate.leaves import Core, Derivatives, Input, Linearised
-from shaderad.execute.call import device_of
 from shaderad.execute.convert import in_form_of, summed
-from shaderad.execute.run_graph import GraphStep
 from shaderad.ir import types
 from shaderad.ir.pointers import comes_apart
 from shaderad.language.structs import info_of

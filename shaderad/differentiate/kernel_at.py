@@ -14,19 +14,19 @@ from shaderad.arguments.kinds import kind_of
 from shaderad.arrays.arrays import Array
 from shaderad.arrays.tape import When, trace_of
 from shaderad.arrays.trees import LEAF, Structure
+from shaderad.calls.call import bound_call, call_result, device_of, on_device
+from shaderad.calls.run_graph import GraphStep, runs_now
 from shaderad.diagnostics import error
 from shaderad.differentiate.function_at import taped_at
 from shaderad.differentiate.leaves import Input, Linearised
 from shaderad.differentiate.step_core import StepCore
-from shaderad.execute.call import bound_call, call_result, device_of, on_device
-from shaderad.execute.run_graph import GraphStep, runs_now
 from shaderad.ir import types
 from shaderad.ir.pointers import reaches_floats
 from shaderad.language.signatures import Launchable
 
 if TYPE_CHECKING:
+    from shaderad.calls.call import CallArguments
     from shaderad.device.devices import Device
-    from shaderad.execute.call import CallArguments
 
 Path = tuple[str, ...]
 

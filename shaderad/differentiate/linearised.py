@@ -14,10 +14,10 @@ from typing import Any
 from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array
 from shaderad.arrays.tape import When, is_taped
+from shaderad.calls.bindable_graphs import BindableGraph
 from shaderad.diagnostics import error, text_of
 from shaderad.differentiate.forms import check_keywords, is_data
 from shaderad.differentiate.leaves import Linearised
-from shaderad.execute.bindable_graphs import BindableGraph
 from shaderad.language.signatures import Launchable
 from shaderad.trace.traced import current_trace
 

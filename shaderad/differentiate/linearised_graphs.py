@@ -14,14 +14,14 @@ from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array
 from shaderad.arrays.tape import When, trace_of
 from shaderad.arrays.trees import Structure
+from shaderad.calls.bindable_graphs import BoundGraph
+from shaderad.calls.call import device_of
+from shaderad.calls.run_graph import GraphStep
 from shaderad.device.devices import Device
 from shaderad.diagnostics.call_errors import fitting_call
 from shaderad.differentiate.forms import check_keywords
 from shaderad.differentiate.leaves import Input, Linearised
 from shaderad.differentiate.step_core import StepCore
-from shaderad.execute.bindable_graphs import BoundGraph
-from shaderad.execute.call import device_of
-from shaderad.execute.run_graph import GraphStep
 from shaderad.ir import types
 from shaderad.ir.arrays import ArrayType
 from shaderad.ir.equality import shared_graph

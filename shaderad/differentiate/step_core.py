@@ -14,7 +14,7 @@ from shaderad.execute.derivative_graphs import only_call
 from shaderad.ir import types
 
 if TYPE_CHECKING:
-    from shaderad.execute.run_graph import GraphStep
+    from shaderad.calls.run_graph import GraphStep
     from shaderad.ir.nodes import Kernel
     from shaderad.lower.bindings import Mode
 

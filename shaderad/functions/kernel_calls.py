@@ -10,17 +10,17 @@ from shaderad.arguments.struct import at_path
 from shaderad.arrays.arrays import Array, array
 from shaderad.arrays.containers import struct_fields
 from shaderad.arrays.traced_sizes import shape_of
-from shaderad.device.lines import user_span
-from shaderad.device.stages import KernelFacts
-from shaderad.diagnostics import error
-from shaderad.execute.call import (
+from shaderad.calls.call import (
     CallArguments,
     asked_shapes,
     checked_options,
     inferred_dim,
     wrong_extents,
 )
-from shaderad.execute.pools import Pool, Pools, region_step
+from shaderad.calls.pools import Pool, Pools, region_step
+from shaderad.device.lines import user_span
+from shaderad.device.stages import KernelFacts
+from shaderad.diagnostics import error
 from shaderad.ir import arrays, nodes, sizes
 from shaderad.ir import building as b
 from shaderad.ir import composing as c

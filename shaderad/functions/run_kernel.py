@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from shaderad.execute.call import bound_call, call_result, on_device
-from shaderad.execute.run_graph import run_call
+from shaderad.calls.call import bound_call, call_result, on_device
+from shaderad.calls.run_graph import run_call
 from shaderad.language.signatures import Launchable
 from shaderad.trace.traced import is_traced
 

@@ -15,9 +15,9 @@ from typing import Any
 from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array
 from shaderad.arrays.tape import trace_of
+from shaderad.calls.call import device_of
+from shaderad.calls.run_graph import run_graph
 from shaderad.device.devices import Device
-from shaderad.execute.call import device_of
-from shaderad.execute.run_graph import run_graph
 from shaderad.ir import ops
 from shaderad.language.annotations import TypeObject
 from shaderad.language.host import UserFunction

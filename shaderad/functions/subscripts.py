@@ -17,9 +17,9 @@ from shaderad.arrays.arrays import Array, is_host_array, zeros
 from shaderad.arrays.arrays import Shape as KnownShape
 from shaderad.arrays.tape import recorded_view
 from shaderad.arrays.traced_sizes import size_or_none
+from shaderad.calls.run_graph import run_graph
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error, text_of
-from shaderad.execute.run_graph import run_graph
 from shaderad.functions.indexing import gathered
 from shaderad.functions.layout import transpose
 from shaderad.functions.run_operator import run_operator

@@ -10,10 +10,10 @@ from typing import Any, cast
 import jax
 import numpy as np
 
+from shaderad.calls.call import device_of
 from shaderad.device.devices import Device
 from shaderad.diagnostics import LanguageError
 from shaderad.diagnostics.tracebacks import api_boundary
-from shaderad.execute.call import device_of
 from shaderad.jax.calls import FlatCall
 from shaderad.jax.primitive import bind
 from shaderad.jax.tensors import (

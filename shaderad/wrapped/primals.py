@@ -11,14 +11,14 @@ import numpy as np
 from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array, array, is_host_array
 from shaderad.arrays.tape import When
+from shaderad.calls.bindable_graphs import BindableGraph
+from shaderad.calls.call import device_of
+from shaderad.calls.graphs import GraphFunction
 from shaderad.diagnostics import error, text_of
 from shaderad.differentiate.forms import check_keywords
 from shaderad.differentiate.kernel_at import kernel_at
 from shaderad.differentiate.leaves import Linearised
 from shaderad.differentiate.linearised import linearised
-from shaderad.execute.bindable_graphs import BindableGraph
-from shaderad.execute.call import device_of
-from shaderad.execute.graphs import GraphFunction
 from shaderad.ir import types
 from shaderad.language.signatures import Launchable
 from shaderad.lower.bindings import Mode

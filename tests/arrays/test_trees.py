@@ -10,7 +10,7 @@ import pytest
 import shaderad as sad
 from shaderad import float2, float4
 from shaderad.arrays.pointers import HostPointer
-from shaderad.execute.call import bound_call, on_device
+from shaderad.calls.call import bound_call, on_device
 
 pytestmark = pytest.mark.gpu
 

@@ -56,7 +56,7 @@ def test_bytes_depend_on_no_place_seed_order_cache_or_validator(tmp_path: Path) 
         name,
         cwd="..",
         source=f"{there.folder}/{name}",
-        first="import shaderad.execute.graphs, shaderad.lower.kernels, numpy",
+        first="import shaderad.calls.graphs, shaderad.lower.kernels, numpy",
         SHADERAD_CACHE=str(tmp_path / "cache"),
         PYTHONHASHSEED="4711",
         LC_ALL="C",

@@ -293,7 +293,7 @@ with sad.open_device("wgpu"):
     out, pullback = sad.vjp(loaded.levels, np.array([0.3, 0.6]), dim=2)
     print(out.numpy().tolist(), pullback(np.ones(2))[0].numpy().tolist())
 # What lowers kernels and traces graphs takes as long to import as a device to open.
-assert not {"shaderad.lower.kernels", "shaderad.execute.graphs"} & {*sys.modules}
+assert not {"shaderad.lower.kernels", "shaderad.calls.graphs"} & {*sys.modules}
 """
 
 

@@ -158,6 +158,6 @@ def test_a_rebuild_of_kernels_imports_no_runtime_and_nothing_of_graphs(source: P
         )  # fmt: skip
     loaded = set(done.stdout.splitlines()[-1].split())
     assert "shaderad.bundle.write.stages" in loaded
-    heavy = {"wgpu", "slangpy", "rich", "shaderad.plan.planning", "shaderad.execute.graphs",
+    heavy = {"wgpu", "slangpy", "rich", "shaderad.plan.planning", "shaderad.calls.graphs",
              "shaderad.bundle.write.graph_manifest", "shaderad.rules.arrays"}  # fmt: skip
     assert not heavy & loaded

@@ -16,10 +16,10 @@ import shaderad as sad
 from shaderad import render
 from shaderad.arrays.textures import Texture
 from shaderad.bundle.read.loading import Loaded
+from shaderad.calls.graphs import GraphFunction
 from shaderad.check.gradient import GradcheckReport
 from shaderad.decorators import CallableFunction, KernelFunction
 from shaderad.diagnostics import MESSAGES
-from shaderad.execute.graphs import GraphFunction
 from shaderad.functions.custom import CustomVjp
 from tests.samples.loading import ROOT
 

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from shaderad.arrays.arrays import Array, zeros
 from shaderad.arrays.numbers import HostNumber
 from shaderad.arrays.tape import When
+from shaderad.calls.run_graph import GraphStep
 from shaderad.device.devices import Device
 from shaderad.device.stages import KernelFacts
 from shaderad.execute.kernel_forms import CallForms
-from shaderad.execute.run_graph import GraphStep
 from shaderad.ir import nodes, types
 
 Shape = tuple[int, ...]

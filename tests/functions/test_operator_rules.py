@@ -11,7 +11,7 @@ import pytest
 
 import shaderad as sad
 from shaderad.arrays.arrays import zeros
-from shaderad.execute import run_graph
+from shaderad.calls import run_graph
 from shaderad.ir import sizes
 from shaderad.ir.arrays import Graph
 from shaderad.trace.traced import TracedArray

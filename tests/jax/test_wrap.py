@@ -298,7 +298,7 @@ def test_keywords_of_a_call_may_differ(device: sad.Device) -> None:
 def test_only_what_moves_is_differentiated(
     device: sad.Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from shaderad.execute.run_graph import GraphStep
+    from shaderad.calls.run_graph import GraphStep
 
     asked: list[tuple[bool, ...]] = []
     original = GraphStep.gradients

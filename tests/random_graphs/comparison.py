@@ -14,7 +14,7 @@ from unittest import mock
 import numpy as np
 
 import shaderad as sad
-from shaderad.execute.run_graph import run_graph
+from shaderad.calls.run_graph import run_graph
 from shaderad.execute.runner import evaluate
 from shaderad.interpret.arrays import evaluate as in_numpy
 from shaderad.ir.arrays import Graph

@@ -118,7 +118,7 @@ def test_only_what_requires_grad_is_differentiated(
     device: sad.Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[tuple[bool, ...]] = []
-    from shaderad.execute.run_graph import GraphStep
+    from shaderad.calls.run_graph import GraphStep
 
     original = GraphStep.gradients
 

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING
 from shaderad.diagnostics import Error, Span, error
 
 if TYPE_CHECKING:
+    from shaderad.calls.graphs import GraphFunction
     from shaderad.decorators import KernelFunction
-    from shaderad.execute.graphs import GraphFunction
     from shaderad.slang_kernels import SlangKernelFunction
 
     AnyKernel = KernelFunction | SlangKernelFunction
@@ -114,9 +114,9 @@ def _members(module: ModuleType) -> tuple[dict[str, AnyKernel], dict[str, GraphF
     kernels = {name: value for name, value in members
                if isinstance(value, KernelFunction | SlangKernelFunction)}  # fmt: skip
     # `sad.graph` imports this module; a file of kernels skips the import, which is slow.
-    if "shaderad.execute.graphs" not in sys.modules:
+    if "shaderad.calls.graphs" not in sys.modules:
         return kernels, {}
-    from shaderad.execute.graphs import GraphFunction
+    from shaderad.calls.graphs import GraphFunction
 
     return kernels, {name: value for name, value in members if isinstance(value, GraphFunction)}
 

@@ -26,8 +26,8 @@ from shaderad.rules.arrays.subgraphs import instantiate
 from shaderad.trace.traced import GraphTrace, TracedArray, current_trace
 
 if TYPE_CHECKING:
+    from shaderad.calls.call import BoundCall
     from shaderad.device.devices import Device
-    from shaderad.execute.call import BoundCall
     from shaderad.execute.derivative_graphs import Flags
     from shaderad.ir.arrays import Graph, Value
     from shaderad.ir.nodes import Kernel

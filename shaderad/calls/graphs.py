@@ -15,16 +15,16 @@ from weakref import ReferenceType, ref
 from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array, is_host_array
 from shaderad.arrays.numbers import HostNumber
+from shaderad.calls.bindable_graphs import BindableGraph
+from shaderad.calls.call import device_of
+from shaderad.calls.run_graph import run_graph
 from shaderad.device.devices import Device
 from shaderad.diagnostics import Span, error
 from shaderad.diagnostics.call_errors import bound_arguments, fitting_call
 from shaderad.diagnostics.notebook import ShownText
 from shaderad.diagnostics.tracebacks import api_boundary
-from shaderad.execute.bindable_graphs import BindableGraph
-from shaderad.execute.call import device_of
 from shaderad.execute.derivative_graphs import pulled
 from shaderad.execute.explained import explained
-from shaderad.execute.run_graph import run_graph
 from shaderad.ir.arrays import Graph
 from shaderad.ir.types import Type, is_differentiable
 from shaderad.language.host import LikeFunction, caller_locals

@@ -17,10 +17,10 @@ from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array, Shape
 from shaderad.arrays.numbers import HostNumber
 from shaderad.arrays.traced_sizes import normalised_shape
+from shaderad.calls.pools import LaunchPools
 from shaderad.device.devices import Device, asked_device, current_device
 from shaderad.diagnostics import Error, error, text_of
 from shaderad.execute.kernel_forms import CallForm, CallForms, FormsOfFunctions
-from shaderad.execute.pools import LaunchPools
 from shaderad.ir import types
 from shaderad.ir.types import Access
 from shaderad.lower.bindings import BOUNDS, CHECKS

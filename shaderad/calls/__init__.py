@@ -1,0 +1,1 @@
+"""A call of a kernel, graph or array function -> its graph at its operands, run or traced."""
