@@ -9,9 +9,9 @@ import numpy as np
 
 import shaderad as sad
 from shaderad.arrays.containers import rebuilt, struct_class, struct_fields
+from shaderad.calls.arguments import typed_arguments
 from shaderad.decorators import KernelFunction
 from shaderad.device.devices import current_device
-from shaderad.trace.arguments import typed_arguments
 from tests.oracle import Oracle, oracle
 
 # float32, up to a few thousand operations; adds of many threads come in any order.

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from shaderad.arrays.arrays import Array
+    from shaderad.calls.arguments import Arguments
     from shaderad.device.devices import Device
-    from shaderad.trace.arguments import Arguments
     from shaderad.trace.calls import Form, TracedFunction
 
 

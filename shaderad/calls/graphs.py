@@ -15,9 +15,18 @@ from weakref import ReferenceType, ref
 from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array, is_host_array
 from shaderad.arrays.numbers import HostNumber
+from shaderad.calls.annotations import Annotations
+from shaderad.calls.arguments import (
+    Arguments,
+    array_of_captured,
+    array_of_number,
+    arrays_like,
+    taken_apart,
+)
 from shaderad.calls.bindable_graphs import BindableGraph
 from shaderad.calls.call import device_of
 from shaderad.calls.run_graph import run_graph
+from shaderad.calls.signatures import GraphSignature, signature_of, span_of
 from shaderad.device.devices import Device
 from shaderad.diagnostics import Span, error
 from shaderad.diagnostics.call_errors import bound_arguments, fitting_call
@@ -32,17 +41,8 @@ from shaderad.plan.choices import PlanChoices
 from shaderad.plan.explain import draw, explain, svg_text
 from shaderad.plan.planning import plan
 from shaderad.plan.simplify import simplified
-from shaderad.trace.annotations import Annotations
-from shaderad.trace.arguments import (
-    Arguments,
-    array_of_captured,
-    array_of_number,
-    arrays_like,
-    taken_apart,
-)
 from shaderad.trace.calls import Form, TracedFunction, traced_variant
 from shaderad.trace.captures import KeptTraces, Traced
-from shaderad.trace.signatures import GraphSignature, signature_of, span_of
 from shaderad.trace.traced import current_trace
 
 __all__ = ["graph"]

@@ -14,6 +14,14 @@ from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array
 from shaderad.arrays.tape import When, trace_of
 from shaderad.arrays.trees import Structure
+from shaderad.calls.arguments import (
+    Arguments,
+    array_of_captured,
+    array_of_data,
+    array_of_number,
+    taken_apart,
+    typed_arguments,
+)
 from shaderad.calls.bindable_graphs import BoundGraph
 from shaderad.calls.call import device_of
 from shaderad.calls.run_graph import GraphStep
@@ -26,14 +34,6 @@ from shaderad.ir import types
 from shaderad.ir.arrays import ArrayType
 from shaderad.ir.equality import shared_graph
 from shaderad.language.signatures import Launchable
-from shaderad.trace.arguments import (
-    Arguments,
-    array_of_captured,
-    array_of_data,
-    array_of_number,
-    taken_apart,
-    typed_arguments,
-)
 from shaderad.trace.calls import Form, Placeholder, TracedFunction, traced_variant
 from shaderad.trace.primitives import as_number
 

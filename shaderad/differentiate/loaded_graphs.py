@@ -11,13 +11,13 @@ from shaderad.arrays.traced_sizes import TracedSize
 from shaderad.calls.bindable_graphs import BindableGraph
 from shaderad.calls.call import device_of
 from shaderad.calls.run_graph import run_graph
+from shaderad.calls.signatures import GraphSignature
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error
 from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.differentiate.linearised_graphs import Bound
 from shaderad.ir import sizes
 from shaderad.trace.calls import TracedFunction
-from shaderad.trace.signatures import GraphSignature
 from shaderad.trace.traced import current_trace
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array
 from shaderad.arrays.tape import trace_of
+from shaderad.calls.arguments import Arguments, array_of_captured, array_of_data, taken_apart
 from shaderad.calls.call import device_of
 from shaderad.calls.run_graph import run_graph
 from shaderad.device.devices import Device
@@ -23,12 +24,6 @@ from shaderad.language.annotations import TypeObject
 from shaderad.language.host import UserFunction
 from shaderad.language.intrinsics import Intrinsic
 from shaderad.language.structs import StructInfo
-from shaderad.trace.arguments import (
-    Arguments,
-    array_of_captured,
-    array_of_data,
-    taken_apart,
-)
 from shaderad.trace.calls import Form, TracedFunction, form_of, traced_variant
 from shaderad.trace.captures import KeptTraces, Traced
 from shaderad.trace.operators import value_function

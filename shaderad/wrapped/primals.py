@@ -11,6 +11,7 @@ import numpy as np
 from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array, array, is_host_array
 from shaderad.arrays.tape import When
+from shaderad.calls.arguments import typed_arguments
 from shaderad.calls.bindable_graphs import BindableGraph
 from shaderad.calls.call import device_of
 from shaderad.calls.graphs import GraphFunction
@@ -22,7 +23,6 @@ from shaderad.differentiate.linearised import linearised
 from shaderad.ir import types
 from shaderad.language.signatures import Launchable
 from shaderad.lower.bindings import Mode
-from shaderad.trace.arguments import typed_arguments
 from shaderad.wrapped.flat import (
     ArrayPlace,
     Flat,

@@ -14,14 +14,14 @@ from shaderad.bundle.format.entry_rules import check_graph
 from shaderad.bundle.format.type_names import TypeReader
 from shaderad.bundle.read.loaded_files import Files
 from shaderad.bundle.read.plan_loading import DEPTH_LIMIT, built_entry, shape_in, size_in
+from shaderad.calls.annotations import Wanted
+from shaderad.calls.signatures import GraphSignature
 from shaderad.differentiate.loaded_graphs import LoadedGraph
 from shaderad.execute.prebuilt import PrebuiltGraph
 from shaderad.ir.arrays import ArrayType, Value
 from shaderad.ir.sizes import Shape
 from shaderad.ir.types import ResourceType, Type
-from shaderad.trace.annotations import Wanted
 from shaderad.trace.calls import Placeholder, TracedFunction
-from shaderad.trace.signatures import GraphSignature
 
 
 def loaded_graph(files: Files, types: TypeReader, entry: GraphEntry) -> LoadedGraph:

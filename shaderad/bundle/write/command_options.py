@@ -18,8 +18,8 @@ from shaderad.ir.nodes import Kernel
 from shaderad.ir.types import Access, is_differentiable
 
 if TYPE_CHECKING:
+    from shaderad.calls.signatures import GraphSignature
     from shaderad.language.signatures import Launchable
-    from shaderad.trace.signatures import GraphSignature
 
 
 def parse_defines(texts: Iterable[str]) -> dict[str, object]:

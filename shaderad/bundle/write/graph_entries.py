@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from shaderad.diagnostics import Span
 
 if TYPE_CHECKING:
+    from shaderad.calls.signatures import GraphSignature
     from shaderad.trace.calls import TracedFunction
-    from shaderad.trace.signatures import GraphSignature
 
 
 @dataclass(frozen=True, slots=True)

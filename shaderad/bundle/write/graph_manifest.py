@@ -20,11 +20,11 @@ from shaderad.bundle.format.size_text import spelled
 from shaderad.bundle.format.type_names import TypeTable
 from shaderad.bundle.write.plans import FileNames, plans_entries
 from shaderad.bundle.write.programs import GraphBuild
+from shaderad.calls.signatures import GraphSignature
 from shaderad.diagnostics import error
 from shaderad.ir.arrays import ArrayType
 from shaderad.ir.types import is_differentiable
 from shaderad.trace.calls import Placeholder
-from shaderad.trace.signatures import GraphSignature
 
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 """The part of a function's ``repr`` that differs between processes."""

@@ -22,6 +22,7 @@ from shaderad.arrays import trees
 from shaderad.bundle.format.document import Manifest
 from shaderad.bundle.read.loading import entries_of, read_manifest
 from shaderad.bundle.write.programs import AnyBuild, ChosenKernel, launch_shaped_names
+from shaderad.calls.signatures import GraphSignature
 from shaderad.check import gradcheck, is_exempt
 from shaderad.device.devices import Device
 from shaderad.diagnostics import Error, GradientError, error
@@ -42,7 +43,6 @@ from shaderad.lower.bindings import Mode
 from shaderad.lower.targets import targets_in
 from shaderad.runtime import open_runtime
 from shaderad.trace.calls import Placeholder
-from shaderad.trace.signatures import GraphSignature
 
 RUNTIME = "wgpu"
 

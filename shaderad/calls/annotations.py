@@ -16,6 +16,7 @@ from shaderad.arrays.arrays import Array, array_called
 from shaderad.arrays.dtypes import ArrayAnnotation, element_type
 from shaderad.arrays.numbers import HostNumber
 from shaderad.arrays.syntax import SYNTAX
+from shaderad.calls.arguments import Arguments
 from shaderad.device.devices import Device
 from shaderad.device.words import words_of
 from shaderad.diagnostics import Span, error
@@ -24,7 +25,6 @@ from shaderad.ir.arrays import ArrayType
 from shaderad.ir.types import FLOAT, ResourceType, Scalar, Type
 from shaderad.language.annotations import TypeObject
 from shaderad.runtime import buffers
-from shaderad.trace.arguments import Arguments
 from shaderad.trace.calls import Form, Placeholder, form_of
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import shaderad as sad
-from shaderad.trace.arguments import frozen
+from shaderad.calls.arguments import frozen
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,8 @@ from shaderad.arrays.arrays import Array
 from shaderad.arrays.containers import Container, Tuples, container_of, rebuilt
 from shaderad.arrays.dtypes import ArrayAnnotation, element_type
 from shaderad.arrays.numbers import host_number
+from shaderad.calls.annotations import Annotations, Wanted, converted
+from shaderad.calls.arguments import Arguments
 from shaderad.device.devices import Device
 from shaderad.diagnostics import Span, error
 from shaderad.ir import sizes
@@ -35,8 +37,6 @@ from shaderad.ir.types import (
 )
 from shaderad.language.annotations import TypeObject, resource_type
 from shaderad.language.structs import StructInfo, info_of
-from shaderad.trace.annotations import Annotations, Wanted, converted
-from shaderad.trace.arguments import Arguments
 from shaderad.trace.calls import Form, Placeholder
 from shaderad.trace.primitives import as_number
 
