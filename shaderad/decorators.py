@@ -37,7 +37,7 @@ _DATACLASS_METHODS = frozenset({"__init__", "__repr__", "__eq__", "__hash__", "_
 @functools.cache
 def _kernel_caller() -> Callable[[KernelFunction, tuple[Any, ...], dict[str, Any]], object]:
     """`call_kernel`, imported once, because an import statement would cost every call a look-up."""
-    from shaderad.functions.run_kernel import call_kernel
+    from shaderad.calls.run_kernel import call_kernel
 
     return call_kernel
 
@@ -53,7 +53,7 @@ class KernelFunction(UserKernel):
     def __call__(self, *args: object, **kwargs: object) -> Any:
         """Runs the kernel over ``dim``; returns the written arrays.
 
-        See `shaderad.functions.run_kernel.call_kernel` for arguments and errors.
+        See `shaderad.calls.run_kernel.call_kernel` for arguments and errors.
         """
         return _kernel_caller()(self, args, kwargs)
 
@@ -95,9 +95,9 @@ class CallableFunction(UserFunction):
     def __call__(self, *args: object, **kwargs: object) -> Any:
         """The function on numbers, vectors and structs, in double precision.
 
-        See `shaderad.functions.numbers.call_function` for arguments and errors.
+        See `shaderad.calls.numbers.call_function` for arguments and errors.
         """
-        from shaderad.functions.numbers import call_function
+        from shaderad.calls.numbers import call_function
 
         return call_function(self, args, kwargs)
 

@@ -20,11 +20,11 @@ import numpy as np
 from shaderad.arrays.arrays import Array
 from shaderad.arrays.dtypes import element_type
 from shaderad.arrays.traced_sizes import shape_of, size_or_none
+from shaderad.calls.array_function import array_function
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import Span, error, text_of
 from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.frontend import conversions
-from shaderad.functions.array_function import array_function
 from shaderad.functions.elements import where
 from shaderad.functions.indexing import gather
 from shaderad.functions.layout import moved_axis

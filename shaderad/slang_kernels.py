@@ -73,9 +73,9 @@ class SlangKernelFunction(LikeFunction, Launchable):
     def __call__(self, *args: object, **kwargs: object) -> Any:
         """Runs the kernel over ``dim``; returns the written arrays.
 
-        See `shaderad.functions.run_kernel.call_kernel` for arguments and errors.
+        See `shaderad.calls.run_kernel.call_kernel` for arguments and errors.
         """
-        from shaderad.functions.run_kernel import call_kernel
+        from shaderad.calls.run_kernel import call_kernel
 
         return call_kernel(self, args, kwargs)
 

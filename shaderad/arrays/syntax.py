@@ -14,10 +14,11 @@ from shaderad.language.supplied import Supplied
 if TYPE_CHECKING:
     from shaderad.ir.types import Type
     from shaderad.language.annotations import TypeObject
+    from shaderad.language.host import UserFunction
 
 
 class PythonSyntax(Protocol):
-    """Python's syntax on arrays and sizes, as array functions; all results are arrays."""
+    """Python's syntax on arrays and sizes, as array functions; all results hold arrays."""
 
     def unary(self, op: str, x: Any) -> Any:
         """``op x``, for an operator named as in ``ir/ops.py``."""
@@ -45,6 +46,10 @@ class PythonSyntax(Protocol):
 
     def method(self, name: str, x: Any, *args: Any, **keywords: Any) -> Any:
         """``x.name(*args, **keywords)``, for a method of NumPy's arrays."""
+        ...
+
+    def called(self, function: UserFunction, *operands: Any) -> Any:
+        """``function(*operands)``, for a ``@sad.function`` of one element."""
         ...
 
 

@@ -20,12 +20,12 @@ from shaderad.arrays.arrays import Array, is_host_array
 from shaderad.arrays.containers import container_of
 from shaderad.arrays.textures import Texture, kind_but_textures
 from shaderad.arrays.traced_sizes import shown
+from shaderad.calls.run_operator import run_operator
 from shaderad.diagnostics import error
 from shaderad.differentiate.leaves import Linearised
 from shaderad.differentiate.linearised_traces import TraceCore
 from shaderad.functions import layout, loops
 from shaderad.functions.batching import vmap
-from shaderad.functions.run_operator import run_operator
 from shaderad.ir import building as b
 from shaderad.ir import sizes, types
 from shaderad.ir.arrays import Graph

@@ -1,1 +1,1 @@
-"""The functions on arrays: each composes nodes of a graph, traced or run at once."""
+"""The functions on arrays that users call: each composes nodes of a graph."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from shaderad.arrays.arrays import Array
+from shaderad.calls.array_function import array_function
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error, text_of
 from shaderad.frontend import activations as formulas
-from shaderad.functions.array_function import array_function
 from shaderad.functions.reductions import Axes, below_maximum, sum_of
 from shaderad.ir import ops
 from shaderad.trace.elements import as_element, binary, in_floats, primitive, unary

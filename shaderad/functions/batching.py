@@ -15,10 +15,10 @@ from typing import Any, cast
 from shaderad.arrays import trees
 from shaderad.arrays.containers import container_of
 from shaderad.arrays.textures import Texture
+from shaderad.calls.array_function import array_function
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error, text_of
 from shaderad.diagnostics.tracebacks import api_boundary
-from shaderad.functions.array_function import array_function
 from shaderad.ir import building as b
 from shaderad.ir import sizes
 from shaderad.ir.arrays import ArrayType, Value

@@ -14,9 +14,9 @@ from functools import partial
 from typing import Any, cast
 
 from shaderad.arrays.arrays import Array
+from shaderad.calls.array_function import array_function
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error, text_of
-from shaderad.functions.array_function import array_function
 from shaderad.functions.layout import transpose
 from shaderad.functions.reductions import sum_of
 from shaderad.ir import building as b

@@ -9,9 +9,9 @@ from typing import Any, cast
 
 from shaderad.arrays.arrays import Array
 from shaderad.arrays.traced_sizes import size_or_none
+from shaderad.calls.array_function import array_function
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error, text_of
-from shaderad.functions.array_function import array_function
 from shaderad.ir import arrays, sizes
 from shaderad.ir import building as b
 from shaderad.ir.sizes import Shape, Size

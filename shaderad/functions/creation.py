@@ -8,9 +8,9 @@ from typing import Any, cast
 from shaderad.arrays.arrays import Array
 from shaderad.arrays.dtypes import element_type
 from shaderad.arrays.traced_sizes import TracedSize, shape_of, shown, size_of, size_or_none
+from shaderad.calls.array_function import array_function
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error, text_of
-from shaderad.functions.array_function import array_function
 from shaderad.functions.layout import broadcast_to, diagonal_test
 from shaderad.ir import building as b
 from shaderad.ir import ops, sizes

@@ -10,10 +10,10 @@ from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array
 from shaderad.arrays.containers import container_of
 from shaderad.arrays.textures import ByLevels
+from shaderad.calls.array_function import array_function
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error
 from shaderad.diagnostics.tracebacks import api_boundary
-from shaderad.functions.array_function import array_function
 from shaderad.functions.layout import texels_from_form
 from shaderad.ir import building as b
 from shaderad.ir import nodes

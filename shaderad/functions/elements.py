@@ -8,10 +8,10 @@ from typing import Any, ParamSpec, TypeVar
 
 from shaderad.arrays.arrays import Array
 from shaderad.arrays.dtypes import element_type
+from shaderad.calls.array_function import array_function
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import Span, error
 from shaderad.frontend import conversions, operators
-from shaderad.functions.array_function import array_function
 from shaderad.ir import nodes, ops
 from shaderad.ir.nodes import Expr
 from shaderad.ir.types import FLOAT, Vector, is_bool, scalar_of, with_scalar

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from shaderad.arrays.arrays import Array
+from shaderad.calls.array_function import array_function
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error, text_of
-from shaderad.functions.array_function import array_function
 from shaderad.functions.layout import moved_axis
 from shaderad.functions.reductions import sum_of
 from shaderad.ir import arrays, ops, sizes

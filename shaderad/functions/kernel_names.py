@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from shaderad.arrays.arrays import Array
+from shaderad.calls.array_function import array_function
 from shaderad.diagnostics.call_errors import unknown_keyword
 from shaderad.functions import layout, linalg, reductions
-from shaderad.functions.array_function import array_function
 from shaderad.functions.reductions import Axes
 from shaderad.ir import ops, types
 from shaderad.ir.pointers import comes_apart

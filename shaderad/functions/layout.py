@@ -13,10 +13,10 @@ from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array
 from shaderad.arrays.textures import ByLevels
 from shaderad.arrays.traced_sizes import items_of, no_whole_number, shape_of, size_or_none
+from shaderad.calls.array_function import array_function, warn_deprecated
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error
 from shaderad.diagnostics.tracebacks import api_boundary
-from shaderad.functions.array_function import array_function, warn_deprecated
 from shaderad.ir import building as b
 from shaderad.ir import ops, sizes
 from shaderad.ir.arrays import Value

@@ -13,11 +13,11 @@ from typing import Any, Literal, TypeVar, overload
 from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array
 from shaderad.arrays.traced_sizes import shown, size_of, size_or_none
+from shaderad.calls.array_function import array_function
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import Error, LanguageError, error, text_of
 from shaderad.diagnostics.call_errors import bound_arguments, fitting_call
 from shaderad.diagnostics.tracebacks import api_boundary
-from shaderad.functions.array_function import array_function
 from shaderad.functions.layout import whole_number
 from shaderad.ir import building as b
 from shaderad.ir import sizes

@@ -7,10 +7,10 @@ from functools import partial
 from typing import Any
 
 from shaderad.arrays import trees
+from shaderad.calls.array_function import array_function
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import Span, error, text_of
 from shaderad.frontend import conversions
-from shaderad.functions.array_function import array_function
 from shaderad.ir import building as b
 from shaderad.ir import composing as c
 from shaderad.ir import nodes

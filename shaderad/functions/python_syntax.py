@@ -6,18 +6,19 @@ from collections.abc import Callable
 from typing import Any
 
 from shaderad.arrays.arrays import Array
+from shaderad.calls.array_function import array_function
+from shaderad.calls.run_operator import run_elementwise, run_operator
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error
 from shaderad.diagnostics.foreign_names import remedy_for_attribute
 from shaderad.functions import layout, linalg, reductions
-from shaderad.functions.array_function import array_function
 from shaderad.functions.elements import cast
 from shaderad.functions.kernel_names import intrinsic
-from shaderad.functions.run_operator import run_elementwise, run_operator
 from shaderad.functions.subscripts import sliced
 from shaderad.ir import ops
 from shaderad.ir.types import Matrix, Type
 from shaderad.language.annotations import TypeObject
+from shaderad.language.host import UserFunction
 from shaderad.trace import elements
 from shaderad.trace.primitives import known_shape, traced
 
@@ -67,6 +68,13 @@ def attribute(x: Array, name: str) -> Array:
 def method(name: str, x: Array, *args: Any, **keywords: Any) -> Array:
     """``x.name(*args, **keywords)``, for a method of NumPy's arrays."""
     return _METHODS[name](x, *args, **keywords)
+
+
+def called(function: UserFunction, *operands: Any) -> Any:
+    """``function(*operands)``, for a ``@sad.function`` of one element."""
+    from shaderad.functions.mapping import map as map_over
+
+    return map_over(function, *operands)
 
 
 def _extreme(op: ops.Op) -> Callable[..., Array]:

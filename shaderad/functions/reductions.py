@@ -8,9 +8,9 @@ from functools import partial
 from typing import Any, Literal
 
 from shaderad.arrays.arrays import Array
+from shaderad.calls.array_function import array_function
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error
-from shaderad.functions.array_function import array_function
 from shaderad.ir import arrays, nodes, ops, sizes
 from shaderad.ir import building as b
 from shaderad.ir.arrays import Reducer, Value

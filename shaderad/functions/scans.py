@@ -7,9 +7,9 @@ from typing import Any
 
 from shaderad.arrays.arrays import Array
 from shaderad.arrays.traced_sizes import TracedSize, size_of
+from shaderad.calls.array_function import array_function
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error
-from shaderad.functions.array_function import array_function
 from shaderad.functions.layout import moved_axis
 from shaderad.ir import building as b
 from shaderad.ir import composing as c

@@ -6,10 +6,10 @@ from typing import Any
 
 from shaderad.arrays.arrays import Array
 from shaderad.arrays.traced_sizes import size_of
+from shaderad.calls.array_function import array_function, warn_deprecated
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error
 from shaderad.diagnostics.tracebacks import api_boundary
-from shaderad.functions.array_function import array_function, warn_deprecated
 from shaderad.functions.layout import moved_axis
 from shaderad.ir import arrays, ops, sizes
 from shaderad.ir import building as b

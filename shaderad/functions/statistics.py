@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from shaderad.arrays.arrays import Array
+from shaderad.calls.array_function import array_function
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error
-from shaderad.functions.array_function import array_function
 from shaderad.functions.layout import whole_number
 from shaderad.functions.reductions import (
     Axes,

@@ -18,11 +18,11 @@ from shaderad.arrays.arrays import Shape as KnownShape
 from shaderad.arrays.tape import recorded_view
 from shaderad.arrays.traced_sizes import size_or_none
 from shaderad.calls.run_graph import run_graph
+from shaderad.calls.run_operator import run_operator
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error, text_of
 from shaderad.functions.indexing import gathered
 from shaderad.functions.layout import transpose
-from shaderad.functions.run_operator import run_operator
 from shaderad.ir import arrays, sizes, types
 from shaderad.ir import building as b
 from shaderad.ir.arrays import ArrayType, Graph, Value

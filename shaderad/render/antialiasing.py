@@ -15,9 +15,9 @@ from typing import Any
 
 import shaderad as sad
 from shaderad import int3
+from shaderad.calls.array_function import array_function
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error
-from shaderad.functions.array_function import array_function
 from shaderad.ir.types import FLOAT, INT, Vector
 from shaderad.render.kernels.silhouettes import find_mates, find_outlines, find_shares
 from shaderad.render.rasterization import Fragments

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 import shaderad as sad
-from shaderad.functions.array_function import array_function
+from shaderad.calls.array_function import array_function
 from shaderad.ir.types import FLOAT, Matrix, Vector
 from shaderad.render.kernels.cameras import (
     orthographic_matrix,

@@ -6,7 +6,7 @@ from typing import Any
 
 import shaderad as sad
 from shaderad import float3
-from shaderad.functions.array_function import array_function
+from shaderad.calls.array_function import array_function
 from shaderad.ir.types import FLOAT, INT, Vector
 from shaderad.trace.elements import as_array, conform
 

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 import shaderad as sad
 from shaderad import int2, int3
 from shaderad.arrays.traced_sizes import shape_of, shown
+from shaderad.calls.array_function import array_function
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error, text_of
-from shaderad.functions.array_function import array_function
 from shaderad.ir.sizes import Shape
 from shaderad.ir.types import FLOAT, INT, Vector
 from shaderad.render.kernels.bins import (

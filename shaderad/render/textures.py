@@ -16,10 +16,10 @@ import shaderad as sad
 from shaderad import float2, float3, float4, int3
 from shaderad.arrays.dtypes import shown_dtype
 from shaderad.arrays.traced_sizes import shown
+from shaderad.calls.array_function import array_function
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error, text_of
 from shaderad.diagnostics.tracebacks import api_boundary
-from shaderad.functions.array_function import array_function
 from shaderad.ir import sizes
 from shaderad.ir.types import FLOAT, UINT, Matrix, Struct, is_differentiable, with_scalar
 from shaderad.render.kernels.textures import (

@@ -1,178 +1,174 @@
-"""Numbers of the host: they reach kernels as words, and memory only where a program reads them."""
+"""Functions called from Python on numbers: the kernel language's meaning, in double precision."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+import math
+from enum import IntEnum
 
 import numpy as np
 import pytest
 
 import shaderad as sad
-from shaderad import float3, float4
-from shaderad.diagnostics import ShapeError
-
-X = np.float32([1.0, 2.0, 3.0, 4.0])
+from shaderad import float2, float2x2, float3, int2
 
 
-@contextmanager
-def uploads_of(device: sad.Device, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """The sizes of what is written to the device meanwhile."""
-    sizes: list[int] = []
-    write = device.runtime.record_write
-
-    def noted(buffer: Any, offset: int, content: memoryview) -> None:
-        sizes.append(content.nbytes)
-        write(buffer, offset, content)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(device.runtime, "record_write", noted)
-        yield sizes
+class Shape(IntEnum):
+    CIRCLE = 1
+    SQUARE = 2
 
 
 @sad.struct
-class Lens:
-    centre: float3
-    gain: float
+class Ray:
+    origin: float3
+    direction: float3
+    depth: int
+
+    def at(self, t: float) -> float3:
+        return self.origin + t * self.direction
+
+    def deeper(self):
+        r = self
+        r.depth += 1
+        r.origin.x = 0.0
+        return r
 
 
-@sad.kernel
-def scaled(i: sad.Index, x: sad.In[float], gain: float, shift: int, y: sad.Out[float]):
-    y[i] = gain * x[(i + shift) % len(x)]
+@sad.function
+def cube(x: float) -> float:
+    return x * x * x
 
 
-@sad.kernel
-def shifted(i: sad.Index, x: sad.In[float], shift: int, y: sad.Out[float]):
-    y[i] = x[i + shift]
+@sad.function
+def statistics(v: float3, m: float2x2):
+    return sad.dot(v, v), m @ v.xy, v.x > 0.0
 
 
-def test_a_changing_number_of_a_graph_is_not_uploaded(
-    device: sad.Device, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    graph, x = sad.graph(lambda x, lr: x - lr * x), sad.array(X)
-    graph(x, 0.5)
-    with uploads_of(device, monkeypatch) as sizes:
-        for lr in (0.1, 0.2, 0.4, -3.0):
-            np.testing.assert_allclose(graph(x, lr), X - np.float32(lr) * X, rtol=1e-6)
-    assert not sizes
+@sad.function
+def whole(a: int, b: int) -> int:
+    return a * b // 2
 
 
-def test_a_changing_number_of_a_kernel_is_not_uploaded(
-    device: sad.Device, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    x, bar = sad.array(X), sad.array(np.ones(4, np.float32))
-    sad.vjp(scaled, x, 2.0, 1, dim=4)[1](bar)
-    with uploads_of(device, monkeypatch) as sizes:
-        for gain, shift in ((0.5, 1), (3.0, 2), (-1.0, 0)):
-            y, pullback = sad.vjp(scaled, x, gain, shift, dim=4)
-            np.testing.assert_allclose(y, gain * np.roll(X, -shift), rtol=1e-6)
-            by_x, by_gain, _ = pullback(bar)
-            np.testing.assert_allclose(by_x, np.full(4, gain), rtol=1e-6)
-            np.testing.assert_allclose(by_gain, X.sum(), rtol=1e-6)
-    assert not sizes
+@sad.function
+def area(kind: sad.Const[Shape], size: float) -> float:
+    return size * size if kind == Shape.SQUARE else math.pi * size * size
 
 
-def test_a_gradient_starts_from_a_one_that_is_kept(
-    device: sad.Device, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    gradient, x = sad.value_and_grad(lambda x: sad.sum(x * x)), sad.array(X)
-    gradient(x)
-    with uploads_of(device, monkeypatch) as sizes:
-        for _ in range(3):
-            np.testing.assert_allclose(gradient(x)[1], 2.0 * X)
-    assert not sizes
+@sad.function
+def march(ray: Ray, steps: int) -> tuple[Ray, float]:
+    total = 0.0
+    for k in sad.range(steps, limit=4):
+        ray = ray.deeper()
+        total += ray.at(float(k)).z
+    return ray, total
 
 
-def test_adding_to_the_gradient_of_the_identity_changes_no_other(device: sad.Device) -> None:
-    def identity(x: Any) -> Any:
-        return x
-
-    x = sad.array(2.0)
-    first, second = sad.grad(identity)(x), sad.grad(identity)(x)
-    sad.vjp(identity, x)[1](sad.array(5.0), accumulate=(first,))
-    assert (first.item(), second.item(), sad.grad(identity)(x).item()) == (6.0, 1.0, 1.0)
+@sad.function
+def shifted(values: sad.LocalArray[float, 3], k: int) -> sad.LocalArray[float, 3]:
+    values[k] += 1.0
+    return values
 
 
-def test_numbers_of_other_types_are_read_right(device: sad.Device) -> None:
-    graph = sad.graph(lambda x, a: x * a)
-    for a in (2.0, 3, 2.5, np.float32(0.25), np.int32(3), sad.array(1.5), -4):
-        np.testing.assert_allclose(graph(X, a), X * np.asarray(a, np.float32), rtol=1e-6)
+@sad.function
+def pick(values: sad.LocalArray[float, 3], k: int) -> float:
+    return values[k]
 
 
-def test_numbers_that_programs_read_from_memory(device: sad.Device) -> None:
-    for a in (1.5, -2.0):
-        np.testing.assert_allclose(sad.graph(lambda a: a)(a), a)
-        np.testing.assert_allclose(
-            sad.graph(lambda a: sad.cumsum(sad.stack([a, a])))(a), [a, 2 * a]
-        )
-        looped = sad.graph(lambda a, x: sad.fori_loop(0, 3, lambda _, c: c * 2.0, a) + x)
-        np.testing.assert_allclose(looped(a, X), 8 * a + X, rtol=1e-6)
-        constant = sad.graph(lambda a, x: sad.fori_loop(0, 3, lambda _, c: c * a, x))
-        np.testing.assert_allclose(constant(a, X), X * np.float32(a) ** 3, rtol=1e-6)
-        gradient = sad.grad(sad.graph(lambda a, x: sad.sum(x * a * a)))
-        np.testing.assert_allclose(gradient(a, X), 2 * a * X.sum(), rtol=1e-6)
+@sad.function
+def reciprocal(n: int) -> int:
+    assert n != 7, "seven"
+    return 100 // n
 
 
-def test_structs_of_the_host_are_read_at_each_call(device: sad.Device) -> None:
-    @sad.graph
-    def seen(x: sad.Array[float], lens: sad.Array[Lens, ()]) -> Any:
-        return x * lens.gain + lens.centre.y
-
-    lens, x = Lens(float3(0, 1, 2), 0.5), sad.array(X)
-    for gain, height in ((0.5, 1.0), (2.0, -1.0), (2.0, 3.0)):
-        lens.gain, lens.centre = gain, float3(0, height, 0)
-        np.testing.assert_allclose(seen(x, lens), gain * X + height, rtol=1e-6)
-    np.testing.assert_allclose(seen(x, sad.array([lens], dtype=Lens)[0]), 2.0 * X + 3.0)
+def test_numbers_keep_their_double_precision() -> None:
+    assert cube(0.1) == 0.1 * 0.1 * 0.1
+    assert type(cube(np.float32(0.5))) is float
+    assert cube(2) == 8.0
 
 
-@sad.kernel
-def mixed(
-    i: sad.Index,
-    x: sad.In[float3],
-    h: sad.half,
-    v: float4,
-    is_scaled: bool,
-    y: sad.Out[float3],
-):
-    r = x[i] + float3(1.28, 1.0, float(h)) * v.w
-    if is_scaled:
-        r = r * 2.0
-    y[i] = r
+def test_ints_wrap_as_in_a_kernel() -> None:
+    assert whole(2**16, 2**16) == 0
+    assert whole(-3, 1) == -2
+    assert type(whole(1, 2)) is int
 
 
-def test_constants_of_kernels_in_graphs_are_rounded_as_numbers_are(device: sad.Device) -> None:
-    x, v = np.zeros((1, 3), np.float32), sad.array([1.5, 2.0, 3.0, 4.0], dtype=float4)
-    expected = 2.0 * 4.0 * np.float32([1.28, 1.0, np.float16(1.28)])
-    np.testing.assert_allclose(mixed(x, 1.28, v, True).numpy()[0], expected, rtol=1e-7)
-    graph = sad.graph(lambda v: mixed(x, 1.28, v, True))
-    np.testing.assert_allclose(graph(v).numpy()[0], expected, rtol=1e-7)
-    by_v = sad.jacobian(lambda v: mixed(x, 1.28, v, True))(v).numpy()
-    np.testing.assert_allclose(4.0 * by_v[0, :, 3], expected, rtol=1e-7)
+def test_vectors_and_matrices_are_numpy_arrays_and_tuples_are_tuples() -> None:
+    squared, product, is_right = statistics(float3(1, 2, 3), np.array([[1.0, 2.0], [3.0, 4.0]]))
+    assert squared == 14.0
+    assert product.tolist() == [5.0, 11.0]
+    assert is_right is True
 
 
-def test_a_number_out_of_range_is_named(device: sad.Device) -> None:
-    @sad.graph
-    def graph(x: Any, count: int) -> Any:
-        return x * count
+def test_structs_are_copied_and_come_back_as_their_class() -> None:
+    ray = Ray(float3(1, 2, 3), float3(0, 0, 0.5), 4)
+    found, total = march(ray, 3)
+    assert isinstance(found, Ray)
+    assert (found.depth, found.origin.tolist()) == (7, [0.0, 2.0, 3.0])
+    assert (ray.depth, ray.origin.tolist()) == (4, [1.0, 2.0, 3.0])
+    assert total == 3.0 + 3.5 + 4.0
+    assert ray.at(2.0).tolist() == [1.0, 2.0, 4.0]
+    assert Ray.at(ray, t=2.0).tolist() == [1.0, 2.0, 4.0]
 
-    np.testing.assert_allclose(graph(X, 2), 2 * X)
-    with pytest.raises(ShapeError, match="SR0354"):
-        graph(X, 1 << 40)
-    np.testing.assert_allclose(graph(X, 3), 3 * X)
+
+def test_constants_and_enums_are_compiled_in() -> None:
+    assert area(Shape.SQUARE, 3.0) == 9.0
+    assert area(Shape.CIRCLE, 1.0) == pytest.approx(math.pi, rel=1e-15)
 
 
-def test_numbers_decide_which_indices_are_checked(device: sad.Device) -> None:
-    for shift in (0, 1, 2, 0):
-        found = shifted(X, shift, dim=4 - shift)
-        np.testing.assert_array_equal(found, X[shift:])
-    shifted(X, 2, dim=4)
-    with pytest.raises(sad.BoundsError):
-        device.synchronize()
-    np.testing.assert_array_equal(shifted(X, 1, dim=3), X[1:])
-    graph = sad.graph(lambda x: shifted(x, 2, dim=2) + shifted(x, 1, dim=2))
-    np.testing.assert_array_equal(graph(X), X[2:] + X[1:3])
-    outside = sad.graph(lambda x: shifted(x, 2, dim=3) * 1.0)
-    outside(X)
-    with pytest.raises(sad.BoundsError):
-        device.synchronize()
+SCALE = 2.0
+
+
+@sad.function
+def scaled(x: float) -> float:
+    return SCALE * x
+
+
+def test_captured_numbers_are_read_at_each_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert scaled(1.5) == 3.0
+    monkeypatch.setitem(globals(), "SCALE", 4.0)
+    assert scaled(1.5) == 6.0
+
+
+def test_what_a_kernel_would_report_is_raised_with_its_line() -> None:
+    with pytest.raises(sad.BoundsError, match="index 3 is out of range") as bounds:
+        pick([1.0, 2.0, 3.0], 3)
+    assert bounds.value.code == "SR0671"
+    assert bounds.value.span.text() == "    return values[k]"
+    for call, code in (
+        (lambda: march(Ray(float3(0), float3(0), 0), 9), "SR0672"),
+        (lambda: reciprocal(7), "SR0673"),
+        (lambda: reciprocal(0), "SR0674"),
+    ):
+        with pytest.raises(sad.Error) as raised:
+            call()
+        assert raised.value.code == code
+
+
+def test_arguments_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(sad.ShapeError, match="`b`"):
+        whole(1, 2.5)
+    with pytest.raises(sad.CallError, match="SR0293"):
+        cube()
+
+
+def test_local_arrays_are_refused_where_a_kernel_refuses_them() -> None:
+    with pytest.raises(sad.LanguageError, match="copy it first"):
+        shifted([1.0, 2.0, 3.0], 1)
+
+
+def test_functions_of_functions_run_in_the_interpreter_too() -> None:
+    assert sum_of_cubes(int2(1, 2)) == 9.0
+
+
+@sad.function
+def sum_of_cubes(v: int2) -> float:
+    return cube(float(v.x)) + cube(float(v.y))
+
+
+@sad.function
+def plain(p: float2) -> float2:
+    return float2(p.y, p.x) * 2.0
+
+
+def test_arrays_of_values_run_the_python_body() -> None:
+    assert cube(np.array([1.0, 2.0])).tolist() == [1.0, 8.0]
+    assert plain(float2(1, 2)).tolist() == [4.0, 2.0]

@@ -10,9 +10,9 @@ from shaderad.bundle.format.entry_rules import check_kernel, dim_of
 from shaderad.bundle.format.type_names import TypeReader
 from shaderad.bundle.read.loaded_files import Files, span_in
 from shaderad.bundle.read.plan_loading import built_entry
+from shaderad.calls.run_kernel import call_kernel
 from shaderad.diagnostics.tracebacks import api_boundary
 from shaderad.execute.prebuilt import PrebuiltKernel
-from shaderad.functions.run_kernel import call_kernel
 from shaderad.ir import nodes
 from shaderad.ir.pointers import POINTED
 from shaderad.ir.types import Access, Struct, Type

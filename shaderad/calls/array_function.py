@@ -1,6 +1,6 @@
 """`@array_function`: a function of traced arrays -> the function that users call.
 
-Each name in the `__all__` of a file of this folder is a name of `sad`; `public.py` gathers them.
+The files of `shaderad/functions/` list their public functions in `__all__`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar, cast
 
 from shaderad.arrays.arrays import Array
+from shaderad.calls.run_operator import run_operator
 from shaderad.diagnostics import Error
 from shaderad.diagnostics.tracebacks import api_boundary
-from shaderad.functions.run_operator import run_operator
 from shaderad.runtime import buffers
 from shaderad.trace.traced import OPERAND
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from shaderad.arrays import trees
 from shaderad.arrays.arrays import Array
+from shaderad.arrays.syntax import SYNTAX
 from shaderad.diagnostics import Error, error
 from shaderad.diagnostics.call_errors import bound_arguments
 from shaderad.frontend.kernels import standalone
@@ -49,9 +50,7 @@ def call_function(function: UserFunction, args: tuple[Any, ...], kwargs: Mapping
     parameters = signature_of(function).parameters
     if not all(_is_value(argument_by_name[name], t) for name, t in parameters):
         if is_mapped(parameters, trees.leaves(tuple(argument_by_name.values()))):
-            from shaderad.functions.mapping import map as map_over
-
-            return map_over(function, *argument_by_name.values())
+            return SYNTAX.functions.called(function, *argument_by_name.values())
         return _by_element(function, args, kwargs)
     constants = {name: argument_by_name[name] for name, t in parameters if isinstance(t, ConstType)}
     program = standalone(function, constants)

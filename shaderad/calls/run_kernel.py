@@ -30,7 +30,7 @@ def call_kernel(function: Launchable, args: Sequence[Any], kwargs: Mapping[str, 
     call = bound_call(function, args, kwargs)
     if is_traced(list(call.given.values())):
         # Imported only when tracing, so that a first launch does not wait for array functions.
-        from shaderad.functions.kernel_calls import traced_call
+        from shaderad.calls.kernel_calls import traced_call
 
         return traced_call(call)
     bound = on_device(call)
