@@ -44,17 +44,19 @@ class Oracle:
     ) -> None:  # fmt: skip
         call = bound_call(function, args, options)
         constants = {
-            p.name: call.given[p.name] for p in function.signature.parameters if p.is_const
+            p.name: call.argument_by_name[p.name]
+            for p in function.signature.parameters
+            if p.is_const
         }
         self.kernel = function.specialise(constants)
-        self._positional, self._arguments = call.positional, call.given
+        self._positional, self._arguments = call.positional, call.argument_by_name
         reads = [b for b in self.kernel.buffers if b.access is Access.IN]
         self._sources: list[nodes.Buffer | nodes.Uniform] = [*reads, *self.kernel.uniforms]
         self._results = [b for b in self.kernel.buffers if b.access is not Access.IN]
-        self.given = pools_of(self.kernel, call.given)
+        self.given = pools_of(self.kernel, call.argument_by_name)
         """By the names that the kernel's IR has for them."""
         plain = [s for s in self._sources if s.name not in self.given]
-        self.given |= {s.name: _stored(call.given, s.path, _element(s)) for s in plain}
+        self.given |= {s.name: _stored(call.argument_by_name, s.path, _element(s)) for s in plain}
         self._options: dict[str, Any] = {
             "dim": call.options.get("dim", ()),
             "precision": precision,

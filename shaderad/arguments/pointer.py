@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class PointerKind(NumberKind):
-    """Pointers. `execute.pools` lays out the arrays behind them, and binds a number for each."""
+    """Pointers. `calls.pools` lays out the arrays behind them, and binds a number for each."""
 
     def parts(self, value: Any, t: Type) -> ArgumentParts | None:
         assert isinstance(t, Pointer)

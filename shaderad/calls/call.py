@@ -44,8 +44,8 @@ class CallArguments:
     """The arguments and options of one call of a kernel."""
 
     function: Launchable
-    given: dict[str, Any]
-    """By parameter name: every parameter that is not written."""
+    argument_by_name: dict[str, Any]
+    """Every parameter that is not written."""
     positional: tuple[str, ...]
     """Parameters that were given by position."""
     options: dict[str, Any]
@@ -87,35 +87,35 @@ def bound_call(
     if len(args) > len(names):
         raise error("SR0363", name=function.name, count=len(args), wanted=", ".join(names))
     positional = names[: len(args)]
-    given: dict[str, Any] = dict(zip(positional, args, strict=True))
+    argument_by_name: dict[str, Any] = dict(zip(positional, args, strict=True))
     options: dict[str, Any] = {}
     for name, value in kwargs.items():
         if name in OPTIONS:
             options[name] = value
-        elif name in given:
+        elif name in argument_by_name:
             raise error("SR0366", name=function.name, parameter=name)
         elif name in names:
-            given[name] = value
+            argument_by_name[name] = value
         else:
             raise error("SR0365", name=function.name, found=name, wanted=", ".join(names))
-    if len(given) < len(names):
-        missing = [name for name in names if name not in given]
+    if len(argument_by_name) < len(names):
+        missing = [name for name in names if name not in argument_by_name]
         raise error("SR0364", name=function.name, missing=", ".join(missing))
     for name, t in signature.structs:
-        check_struct(given[name], t, name)
-    return CallArguments(function, given, positional, options)
+        check_struct(argument_by_name[name], t, name)
+    return CallArguments(function, argument_by_name, positional, options)
 
 
 def on_device(call: CallArguments) -> BoundCall:
     """Binds a call to a device; nothing is recorded but uploads."""
     function, options = call.function, call.options
     constants = function.signature.constants
-    kernel = function.specialise({name: call.given[name] for name in constants})
+    kernel = function.specialise({name: call.argument_by_name[name] for name in constants})
     bounds, checks = checked_options(function, options)
-    device = device_of(options.get("device"), call.given.values())
+    device = device_of(options.get("device"), call.argument_by_name.values())
     facts = device.stages.facts(kernel)
-    pools = LaunchPools(facts, call.given, device) if facts.pooled else None
-    operands = _operands(facts, call.given, device, pools)
+    pools = LaunchPools(facts, call.argument_by_name, device) if facts.pooled else None
+    operands = _operands(facts, call.argument_by_name, device, pools)
     asked = asked_shapes(kernel, options.get("shapes"))
     asked_dim = options.get("dim")
     if asked_dim is not None:
@@ -139,14 +139,17 @@ def on_device(call: CallArguments) -> BoundCall:
 
 
 def _operands(
-    facts: KernelFacts, given: Mapping[str, Any], device: Device, pools: LaunchPools | None
+    facts: KernelFacts,
+    argument_by_name: Mapping[str, Any],
+    device: Device,
+    pools: LaunchPools | None,
 ) -> list[Array]:
     operands: list[Array] = []
     for buffer in facts.read:
         if pools is not None and buffer.name in pools.by_name:
             operands.append(pools.array(buffer.name))
             continue
-        value = at_path(given, buffer.path)
+        value = at_path(argument_by_name, buffer.path)
         name = ".".join(buffer.path)
         operands.append(kind_of(buffer.type).bound(value, buffer.type, name, device))
     for uniform in facts.uniforms:
@@ -154,18 +157,18 @@ def _operands(
         if pools is not None and isinstance(t, types.Pointer):
             operands.append(HostNumber(device, t, pools.words(t)))
             continue
-        value = at_path(given, uniform.path)
+        value = at_path(argument_by_name, uniform.path)
         operands.append(kind_of(t).bound(value, t, ".".join(uniform.path), device))
     return operands
 
 
-def checked_dim(name: str, count: int, given: Any, span: Span) -> Shape:
+def checked_dim(name: str, count: int, asked: Any, span: Span) -> Shape:
     """The extents ``dim=`` of a launch of kernel `name`, which has `count` Index parameters.
 
     Raises:
         ShapeError: SR0373 for another number of extents.
     """
-    dim = normalised_shape(given, "dim")
+    dim = normalised_shape(asked, "dim")
     if len(dim) != count:
         raise wrong_extents(span, name, count, dim)
     return dim
@@ -194,12 +197,12 @@ def inferred_dim(
     """
     dim: list[Extent] = []
     for index, places in zip(kernel.index_names, axes, strict=True):
-        found = [(at, shapes[at[0]][at[1]]) for at in places if at[0] in shapes]
-        if not found:
+        extents = [(at, shapes[at[0]][at[1]]) for at in places if at[0] in shapes]
+        if not extents:
             raise error("SR0372", span, name=kernel.name, count=len(axes))
-        _, extent = found[0]
-        if not all(are_equal(extent, other) for _, other in found):
-            told = ", ".join(f"`{a}` has {shown(n)} on axis {k}" for (a, k), n in found)
+        _, extent = extents[0]
+        if not all(are_equal(extent, other) for _, other in extents):
+            told = ", ".join(f"`{a}` has {shown(n)} on axis {k}" for (a, k), n in extents)
             raise error("SR0385", span, name=kernel.name, index=index, found=told)
         dim.append(extent)
     return tuple(dim)
@@ -231,12 +234,12 @@ def checked_options(function: Launchable, options: Mapping[str, Any]) -> tuple[s
     return bounds, checks or ""
 
 
-def device_of(asked: Any, given: Iterable[Any]) -> Device:
+def device_of(asked: Any, values: Iterable[Any]) -> Device:
     """The device asked for, else that of the first array given, else the current one."""
     wanted = asked_device(asked)
     if wanted is not None:
         return wanted
-    for value in given:
+    for value in values:
         if isinstance(value, Array):
             return value.device
         if isinstance(value, bool | int | float):
@@ -268,13 +271,13 @@ def asked_shapes(
     if not isinstance(asked, Mapping):
         example = results[0].name if results else "y"
         raise error("SR0383", kernel.span, found=text_of(asked), example=example)
-    given = cast("Mapping[Any, Any]", asked)
+    shapes = cast("Mapping[Any, Any]", asked)
     names = [b.name for b in results]
-    for found in given:
-        if found not in names:
+    for name in shapes:
+        if name not in names:
             known = ", ".join(names)
-            raise error("SR0376", kernel.span, name=kernel.name, found=found, known=known)
-    return {name: normalised(shape, f"shapes[{name!r}]") for name, shape in given.items()}
+            raise error("SR0376", kernel.span, name=kernel.name, found=name, known=known)
+    return {name: normalised(shape, f"shapes[{name!r}]") for name, shape in shapes.items()}
 
 
 def _result_shapes(

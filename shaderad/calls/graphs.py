@@ -138,14 +138,14 @@ class GraphFunction(LikeFunction, BindableGraph):
     @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if current_trace() is not None:
-            given = bound_arguments(self.python, self._signature, args, kwargs)
-            inner = self._annotations.conformed(self._annotations.with_defaults(given))
+            call = bound_arguments(self.python, self._signature, args, kwargs)
+            inner = self._annotations.conformed(self._annotations.with_defaults(call))
             return fitting_call(self.python, *inner.args, **inner.kwargs)
         bound = self.bound(args, kwargs)
         sizes = bound.form.size_by_name
         variant = bound.traced.variant
-        found = run_graph(variant.graph, bound.operands, sizes, bound.device)
-        return variant.result(found, sizes)
+        results = run_graph(variant.graph, bound.operands, sizes, bound.device)
+        return variant.result(results, sizes)
 
     @api_boundary
     def explain(self, *args: Any, **kwargs: Any) -> str:
@@ -187,13 +187,13 @@ class GraphFunction(LikeFunction, BindableGraph):
     def _drawn(self, traced: Traced) -> dict[str, Graph]:
         """The function and its gradient, by their titles."""
         primal = traced.variant.graph
-        wanted, given = (
+        wanted, has_cotangent = (
             tuple(is_differentiable(v.element) for v in values)
             for values in (primal.inputs, primal.outputs)
         )
         graphs = {self.python.__name__: simplified(primal)}
-        if any(wanted) and any(given):
-            graphs["gradient"] = simplified(pulled(primal, wanted, given))
+        if any(wanted) and any(has_cotangent):
+            graphs["gradient"] = simplified(pulled(primal, wanted, has_cotangent))
         return graphs
 
     @property
@@ -213,9 +213,9 @@ class GraphFunction(LikeFunction, BindableGraph):
         again = None if call is None or kwargs else call.again(args)
         if again is not None:
             return again
-        found = self._bound(args, kwargs)
-        self._latest_call = None if kwargs else self._plain_call(found, args)
-        return found
+        traced_call = self._bound(args, kwargs)
+        self._latest_call = None if kwargs else self._plain_call(traced_call, args)
+        return traced_call
 
     def _plain_call(self, bound: TracedCall, args: Sequence[Any]) -> LatestCall | None:
         """The call to compare the next one with; `None` where an array was converted or left out.
@@ -239,15 +239,15 @@ class GraphFunction(LikeFunction, BindableGraph):
     def _bound(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> TracedCall:
         if self._defaults is not self.python.__defaults__:
             self._read_signature()
-        given = self._annotations.with_defaults(
+        call = self._annotations.with_defaults(
             bound_arguments(self.python, self._signature, args, kwargs)
         )
-        names = tuple(given.arguments)
-        device = device_of(None, trees.leaves(tuple(given.arguments.values())))
-        checked = self._annotations.applied(given.arguments, device)
+        names = tuple(call.arguments)
+        device = device_of(None, trees.leaves(tuple(call.arguments.values())))
+        checked = self._annotations.applied(call.arguments, device)
         arguments = taken_apart(*trees.flatten(checked), partial(array_of_number, device=device))
         form = self._annotations.form(names, arguments)
-        traced = self._traced(arguments, form, given)
+        traced = self._traced(arguments, form, call)
         return TracedCall(traced, arguments, form, device, names)
 
     def ahead_of_calls(self, name: str) -> tuple[GraphSignature, TracedFunction]:
@@ -258,7 +258,7 @@ class GraphFunction(LikeFunction, BindableGraph):
         """
         signature = signature_of(name, self.python, self._annotations)
         names = signature.size_names
-        form = Form(signature.types, {one: _sample(k) for k, one in enumerate(names)})
+        form = Form(signature.types, {size: _sample(k) for k, size in enumerate(names)})
 
         def called(*arrays: Array) -> Any:
             leaves, structure = trees.flatten(signature.skeleton)
@@ -268,32 +268,32 @@ class GraphFunction(LikeFunction, BindableGraph):
 
         variant = traced_variant(called, form, holds_vectors=True)
         if variant.captured:
-            found = trees.described(variant.captured[0])
-            raise error("SR0734", span_of(self.python), graph=name, found=found)
+            captured = trees.described(variant.captured[0])
+            raise error("SR0734", span_of(self.python), graph=name, found=captured)
         return signature, variant
 
-    def _traced(self, arguments: Arguments, form: Form, given: inspect.BoundArguments) -> Traced:
-        self._latest = self._found(arguments, form, given)
+    def _traced(self, arguments: Arguments, form: Form, call: inspect.BoundArguments) -> Traced:
+        self._latest = self._found(arguments, form, call)
         return self._latest
 
-    def _found(self, arguments: Arguments, form: Form, given: inspect.BoundArguments) -> Traced:
-        key = tuple(given.arguments), arguments.key, form.key
+    def _found(self, arguments: Arguments, form: Form, call: inspect.BoundArguments) -> Traced:
+        key = tuple(call.arguments), arguments.key, form.key
         traces = self._known.setdefault(key, KeptTraces())
         if len(self._known) > _KEPT_FORMS:
             del self._known[next(iter(self._known))]
-        return traces.current(form.size_by_name) or self._trace(traces, arguments, form, given)
+        return traces.current(form.size_by_name) or self._trace(traces, arguments, form, call)
 
     def _trace(
-        self, traces: KeptTraces, arguments: Arguments, form: Form, given: inspect.BoundArguments
+        self, traces: KeptTraces, arguments: Arguments, form: Form, call: inspect.BoundArguments
     ) -> Traced:
         def called(*arrays: Array) -> Any:
             filled = arguments.filled(arrays)
             bound = inspect.BoundArguments(
-                self._signature, dict(zip(given.arguments, filled, strict=True))
+                self._signature, dict(zip(call.arguments, filled, strict=True))
             )
             return self.python(*bound.args, **bound.kwargs)
 
-        roots = [(self.python.__name__, self.python), *_objects(given.arguments)]
+        roots = [(self.python.__name__, self.python), *_objects(call.arguments)]
         return traces.trace(self.python.__name__, roots, called, form)
 
 

@@ -55,10 +55,12 @@ def traced_call(call: CallArguments) -> Any:
         ShapeError: SR0330, SR0368 to SR0377, SR0819, where an argument does not fit its parameter.
     """
     function = call.function
-    kernel = function.specialise({name: call.given[name] for name in function.signature.constants})
+    kernel = function.specialise(
+        {name: call.argument_by_name[name] for name in function.signature.constants}
+    )
     facts = KernelFacts(kernel)
     bounds, checks = checked_options(function, call.options)
-    operands = _operands(facts, call.given)
+    operands = _operands(facts, call.argument_by_name)
     asked = asked_shapes(kernel, call.options.get("shapes"), shape_of)
     dim = _dim(kernel, facts, call.options.get("dim"), operands, asked)
     node = KernelCall(

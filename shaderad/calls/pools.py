@@ -1,6 +1,6 @@
 """The targets of the pointers of a launch -> one array for each path of pointers, a *pool*.
 
-What the pointers of one path lead to lies in their pool, array after array, and a pointer is its
+The targets of the pointers of one path lie in their pool, array after array, and a pointer is its
 first element there with a count. A pool of one array is that array, and slices that follow each
 other in one array are a pool as they are; anything else is copied together at each launch.
 Invariant: the pointer in element k of one pool is pointer k of the next, so two pointers have
@@ -63,13 +63,13 @@ class Pool(Generic[A]):
 class Pools(ABC, Generic[A]):
     """The pools of one call of a kernel, and its arrays of structs that hold pointers."""
 
-    def __init__(self, facts: KernelFacts, given: Mapping[str, Any]) -> None:
+    def __init__(self, facts: KernelFacts, argument_by_name: Mapping[str, Any]) -> None:
         self.by_name: dict[str, Pool[A]] = {}
         """By buffer of the kernel."""
         self._structs: dict[tuple[str, ...], Sequence[Any]] = {}
         """Structs that hold pointers, by the path at which they lie."""
         for b in facts.pooled:
-            self.by_name[b.name] = self._pool(b, given)
+            self.by_name[b.name] = self._pool(b, argument_by_name)
 
     @abstractmethod
     def bound(self, target: Any, b: Buffer) -> A:
@@ -79,35 +79,39 @@ class Pools(ABC, Generic[A]):
     def length(self, array: A) -> Size:
         """The number of elements of `array`, which has one axis."""
 
-    def _pool(self, b: Buffer, given: Mapping[str, Any]) -> Pool[A]:
+    def _pool(self, b: Buffer, argument_by_name: Mapping[str, Any]) -> Pool[A]:
         element = b.type.element
         if b.is_pointed:
-            pointers = [_as_pointer(value, b) for value in self._values(b.path[:-1], given)]
+            pointers = [
+                _as_pointer(value, b) for value in self._values(b.path[:-1], argument_by_name)
+            ]
         else:
-            pointers = [HostPointer(at_path(given, b.path))]
+            pointers = [HostPointer(at_path(argument_by_name, b.path))]
         if holds_pointers(element):
             lists = [_checked_structs(p.target, b) for p in pointers]
-            structs = [one for part in lists for one in part]
+            structs = [item for items in lists for item in items]
             self._structs[b.path] = structs
             return Pool(element, pointers, structs, [], _regions([len(s) for s in lists], 1))
         arrays = [self.bound(p.target, b) for p in pointers]
         regions = _regions([*map(self.length, arrays)], region_step(element))
         return Pool(element, pointers, [], arrays, regions)
 
-    def _values(self, path: tuple[str, ...], given: Mapping[str, Any]) -> list[Any]:
+    def _values(self, path: tuple[str, ...], argument_by_name: Mapping[str, Any]) -> list[Any]:
         """The pointers at `path`: one, or one for each struct that holds them."""
         for end in range(len(path) - 1, 0, -1):
             if path[:end] in self._structs:
-                return [reduce(getattr, path[end:], one) for one in self._structs[path[:end]]]
-        return [at_path(given, path)]
+                return [reduce(getattr, path[end:], outer) for outer in self._structs[path[:end]]]
+        return [at_path(argument_by_name, path)]
 
 
 class LaunchPools(Pools[Array]):
     """The pools of a launch."""
 
-    def __init__(self, facts: KernelFacts, given: Mapping[str, Any], device: Device) -> None:
+    def __init__(
+        self, facts: KernelFacts, argument_by_name: Mapping[str, Any], device: Device
+    ) -> None:
         self.device = device
-        super().__init__(facts, given)
+        super().__init__(facts, argument_by_name)
 
     def bound(self, target: Any, b: Buffer) -> Array:
         return kind_of(b.type).bound(target, b.type, b.shown_name, self.device)
@@ -266,14 +270,14 @@ def _as_pointer(value: Any, b: Buffer) -> HostPointer:
     raise error("SR0390", name=b.shown_name, type=b.type.element, found=type(value).__name__)
 
 
-def _checked_structs(given: Any, b: Buffer) -> Sequence[Any]:
+def _checked_structs(value: Any, b: Buffer) -> Sequence[Any]:
     """Structs of the class that `b` holds.
 
     Raises:
         ShapeError: SR0391 for anything else.
     """
     wanted = without_targets(b.type.element)
-    items = items_of(given)
-    if items is None or any(pointer_struct(one) != wanted for one in items):
-        raise error("SR0391", name=b.shown_name, type=wanted, found=type(given).__name__)
+    items = items_of(value)
+    if items is None or any(pointer_struct(item) != wanted for item in items):
+        raise error("SR0391", name=b.shown_name, type=wanted, found=type(value).__name__)
     return items

@@ -140,20 +140,22 @@ class GraphStep:
             bars: The cotangent of each result; `None` is zero.
             totals: Arrays to which a kernel call adds its gradients in place.
         """
-        given = tuple([bar is not None for bar in bars])
+        has_bar = tuple([bar is not None for bar in bars])
         cotangents = [bar for bar in bars if bar is not None]
         if totals:
-            graph = summed_pull(self._again, wanted, given)
+            graph = summed_pull(self._again, wanted, has_bar)
             return self._ran(graph, [*cotangents, *totals])
         is_joined = self._joins_results()
-        graph = pulled(self._again, wanted, given, with_outputs=is_joined, zero_wins=self.zero_wins)
+        graph = pulled(
+            self._again, wanted, has_bar, with_outputs=is_joined, zero_wins=self.zero_wins
+        )
         return self._with_results(self._ran(graph, cotangents), is_joined=is_joined)
 
     def tangents(self, dots: Sequence[Array | None]) -> list[Array | None]:
         """The tangent of each result, for those of the operands; `None` for results without."""
         is_joined = self._joins_results()
-        given = tuple([dot is not None for dot in dots])
-        graph = pushed(self._again, given, with_outputs=is_joined)
+        has_dot = tuple([dot is not None for dot in dots])
+        graph = pushed(self._again, has_dot, with_outputs=is_joined)
         computed = self._ran(graph, [dot for dot in dots if dot is not None])
         moved = iter(self._with_results(computed, is_joined=is_joined))
         return [next(moved) if is_differentiable(v.element) else None for v in self.graph.outputs]

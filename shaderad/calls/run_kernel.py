@@ -28,7 +28,7 @@ def call_kernel(function: Launchable, args: Sequence[Any], kwargs: Mapping[str, 
         DeviceError: SR0650, where arrays live on different devices.
     """
     call = bound_call(function, args, kwargs)
-    if is_traced(list(call.given.values())):
+    if is_traced(list(call.argument_by_name.values())):
         # Imported only when tracing, so that a first launch does not wait for array functions.
         from shaderad.calls.kernel_calls import traced_call
 

@@ -68,7 +68,9 @@ def debug_kernel(
     calls = Calls()
     binder = _ThreadBinder(signature_of(function).structs, call.options, dim, calls.body)
     position = [np.int32(i) for i in index]
-    values = [binder.bind(p, call.given.get(p.name)) for p in function.signature.parameters]
+    values = [
+        binder.bind(p, call.argument_by_name.get(p.name)) for p in function.signature.parameters
+    ]
     with np.errstate(all="ignore"):
         calls.body(function)(*position, *values)
     return {name: array.written() for name, array in binder.written.items()}
@@ -76,13 +78,13 @@ def debug_kernel(
 
 def _inferred_dim(function: UserKernel, call: CallArguments) -> tuple[int, ...]:
     """The extents of a launch without ``dim=``."""
-    constants = {name: call.given[name] for name in function.signature.constants}
+    constants = {name: call.argument_by_name[name] for name in function.signature.constants}
     kernel = function.specialise(constants)
     axes = axes_of_launch(kernel)
     shapes = asked_shapes(kernel, call.options.get("shapes"))
     for b in map(kernel.buffer, {name for places in axes for name, _ in places}):
         if b.access is Access.IN:
-            data = _as_numpy(at_path(call.given, b.path))
+            data = _as_numpy(at_path(call.argument_by_name, b.path))
             shapes[b.name] = buffers.to_storage(data, b.type.element, b.shown_name)[1]
     return inferred_dim(kernel, axes, shapes, function.def_span)
 

@@ -41,8 +41,8 @@ def kernel_at(
     """
     call = bound_call(function, args, keywords)
     type_by_name = function.signature.variable_types
-    if len(call.positional) < len(call.given):
-        for name in call.given:
+    if len(call.positional) < len(call.argument_by_name):
+        for name in call.argument_by_name:
             t = type_by_name.get(name)
             if name not in call.positional and t is not None and reaches_floats(t):
                 raise error("SR0453", name=name)
@@ -77,7 +77,7 @@ def kernel_at(
 def _with_pointers(
     call: CallArguments, args: Sequence[Any], keywords: Mapping[str, Any], when: When
 ) -> Linearised:
-    device = device_of(keywords.get("device"), call.given.values())
+    device = device_of(keywords.get("device"), call.argument_by_name.values())
     inputs: list[Input] = []
 
     def add(value: Any, path: Path, t: types.Type) -> None:
@@ -106,7 +106,7 @@ def _flattened(call: CallArguments, add: Add) -> list[Structure]:
     type_by_name = call.function.signature.variable_types
     # Constants have no derivative, whatever their type.
     return [
-        _structure(call.given[name], type_by_name.get(name, types.VOID), (name,), add)
+        _structure(call.argument_by_name[name], type_by_name.get(name, types.VOID), (name,), add)
         for name in call.positional
     ]
 
