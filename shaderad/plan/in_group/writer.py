@@ -31,7 +31,6 @@ from shaderad.plan.positions import Indices, Position, add, constant, times
 from shaderad.plan.positions import number as row_major
 from shaderad.plan.statements import Written
 from shaderad.plan.steps import Effort
-from shaderad.plan.storage import cost_of
 
 THREADS = "$threads"
 """The symbol of the number of threads, which follows from other sizes."""

@@ -11,16 +11,16 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from shaderad.ir import composing as c
 from shaderad.ir import nodes, sizes
 from shaderad.ir.arrays import Value
+from shaderad.ir.dags import in_order, substitute, variables
 from shaderad.ir.nodes import Expr
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import BOOL, DOUBLE, Scalar, Type
 from shaderad.plan.elements import View
 from shaderad.plan.kernels import WIDTH, Writer
 from shaderad.plan.positions import Indices, Position, number
-from shaderad.rules import composing as c
-from shaderad.rules.expressions import in_order, substitute, variables
 
 
 def comes_by_four(element: Type) -> bool:

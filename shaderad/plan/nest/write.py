@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 
 from shaderad.ir.arrays import Value
+from shaderad.ir.dags import in_order, substitute
 from shaderad.ir.nodes import Stmt
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import Access
@@ -19,7 +20,6 @@ from shaderad.plan.kernels import IsStored, PlanKernel, number_writer
 from shaderad.plan.nest.nest import AxisKind, Nest, NestPart
 from shaderad.plan.nest.vectors import ThreadReads, quarter_of
 from shaderad.plan.positions import Indices, Position, add, constant, number, times
-from shaderad.rules.expressions import in_order, substitute
 
 
 class NestWriter:
