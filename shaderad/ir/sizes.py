@@ -178,7 +178,7 @@ def symbols(size: Size) -> frozenset[str]:
 
 
 def constant_term(size: Size) -> int:
-    """What `size` is where all its products are 0."""
+    """The term of `size` without symbols."""
     return dict(_terms(size)).get((), 0)
 
 

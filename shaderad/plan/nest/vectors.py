@@ -90,7 +90,7 @@ class ThreadReads:
         return {four: multiples[four] for four, found in components.items() if len(found) > 1}
 
     def loads(self, fours: Collection[Four]) -> Mapping[str, Expr]:
-        """What stands for the variables of all reads; `fours` are loaded at once."""
+        """Elements for the variables of all reads; `fours` are loaded at once."""
         loaded: dict[str, Expr] = {}
         for (value, at), name in self._name_by_read.items():
             quarter = quarter_of(at)
