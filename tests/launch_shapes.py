@@ -31,6 +31,7 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "sum_group_limit": (1, 3, 128),
     "adds_at_barriers": (False, True),
     "held_additions": (0, 1, 4, 9),
+    "row_part": (1, 100, 4096),
     "tile_rows": (1, 3, 4, 8, 16),
     "lane_teams": ((), (4,), (8, 4), (4, 8)),
     "shares_in_groups": (False, True),

@@ -63,6 +63,8 @@ class LaunchShape:
     rows: Cut
     rows_of_large_elements: Cut
     """For elements that are too large for the memory of a workgroup."""
+    row_part: int
+    """Minimum elements of a part of a long row, if a workgroup folds each part."""
 
     # -- sums over tiles, such as products ----------------------------------------------------
     tile_rows: int
@@ -92,7 +94,7 @@ class LaunchShape:
         for name in ("group_limit", "held_additions"):
             _check(self, name, getattr(self, name) >= 0)
         # Groups add their sums after the loop over their indices, at barriers.
-        at_least_one = ("sum_group_limit", "tile_rows", "enough_threads", "stream")
+        at_least_one = ("sum_group_limit", "row_part", "tile_rows", "enough_threads", "stream")
         for name in (*at_least_one, "shortest_stream"):
             _check(self, name, getattr(self, name) >= 1)
         # Group memory is too small for one of these elements per thread.
@@ -142,6 +144,7 @@ _AT_ONCE = LaunchShape(
     held_additions=0,  # 4, with group_limit 1024 to 8192: 1.0 for the gradient of a mesh
     rows=_CHUNKS_OF_GROUPS,  # by threads: 1.32 to 3.97; others longer or shorter: 0.89 to 1.17
     rows_of_large_elements=_CHUNKS_OF_THREADS,
+    row_part=4096,  # four loads of four per thread; not measured
     tile_rows=8,  # 4: 0.90 to 1.28; 16: 0.81 to 1.01
     lane_teams=(8, 4),  # 4 alone: 0.87 to 0.97; none: 1.04 to 1.71
     shares_in_groups=True,  # False, without waves: 0.63 to 0.83
@@ -162,6 +165,7 @@ _IN_TURN = LaunchShape(
     held_additions=4,  # 0: 2.47 on a grid, 0.95 at random; 8: 1.00
     rows=_CHUNKS_OF_THREADS,  # together: 2.2 to 7.1; others longer or shorter: 0.91 to 1.33
     rows_of_large_elements=_CHUNKS_OF_THREADS,
+    row_part=4096,
     tile_rows=8,  # 4: 0.85 to 1.10; 16: 0.86 to 1.18; SwiftShader 1.28 to 1.32, 0.86 to 0.95
     lane_teams=(8, 4),  # 4 alone: 1.25 to 1.62; none: 2.49 to 3.40
     shares_in_groups=False,  # True, without waves: 1.37 to 1.95; SwiftShader 1.26 to 1.42

@@ -24,6 +24,7 @@ from shaderad.plan.steps import (
     RepeatWhile,
     RunGroup,
     RunPass,
+    RunRows,
     RunTiles,
 )
 
@@ -84,11 +85,8 @@ class Scheduler:
             add_call(self.binder, step)
         elif isinstance(step, RunPass):
             self.binder.add(pass_step(step, self._programs, self.places))
-        elif isinstance(step, RunTiles):
-            self.places.make(step.parts)
-            # Each result is stored by one of the two.
-            self.binder.add(work_step(step.tiles, is_filled=True))
-            self.binder.add(work_step(step.added, is_filled=True))
+        elif isinstance(step, RunRows | RunTiles):
+            self._add_works(step.parts, step.works)
         elif isinstance(step, CopyValues):
             add_copies(self, step)
         elif isinstance(step, RunGroup):
@@ -102,6 +100,13 @@ class Scheduler:
                 size = places.byte_count(base)
                 self.move(places.number(base), places.start(base), target, size)
             self.binder.add(work_step(step.work, is_filled=step.base is not None))
+
+    def _add_works(self, parts: Value | None, works: Iterable[PlanKernel]) -> None:
+        """Adds kernels that store all results together; `parts` is what the first leaves others."""
+        if parts is not None:
+            self.places.make(parts)
+        for work in works:
+            self.binder.add(work_step(work, is_filled=True))
 
     def move(self, source: int, start: Size, target: int, byte_count: Size) -> None:
         """Adds a copy to the start of another buffer."""

@@ -211,6 +211,18 @@ class OfTeam(Expr):
 
 
 @dataclass(frozen=True, kw_only=True)
+class OfLane(Expr):
+    """The `value` of the thread whose lane in the wave differs in the bits of `mask`.
+
+    A scalar of 32 bits. Only where `TeamLane` is, for teams of more than `mask` threads, all of
+    which evaluate it.
+    """
+
+    value: Expr
+    mask: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Call(Expr):
     """A call of a user function; `args` are its value arguments. Type `Void` only in `Evaluate`."""
 

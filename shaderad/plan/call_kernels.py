@@ -62,7 +62,9 @@ class Decision(Generic[T_co]):
     1 if its sums are short; for each user kernel the bits of the conditions on its indices, and 1
     if its derivative is one thread; for each reduction or scan 0 for all its dispatches, else 1 and
     the bits of those that run; for each elementwise kernel 0 for one element per thread, else 1 and
-    the bits of its loads of four; -1 for a step that copies, 0 for one that might."""
+    the bits of its loads of four; for each reduction by shared rows -2, the threads of a row, the
+    elements that a thread takes at a time, the bits of its loads of four, and the threads of a row
+    of parts, or 0; -1 for a step that copies, 0 for one that might."""
     make: Callable[[], T_co]
     """Makes the step or plan."""
 

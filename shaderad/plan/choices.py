@@ -24,6 +24,8 @@ from shaderad.plan.in_group.loops import threads_of
 from shaderad.plan.in_group.writer import THREADS
 from shaderad.plan.kernels import WIDTH, PlanKernel
 from shaderad.plan.nest.elementwise import FourElements
+from shaderad.plan.nest.rows import Rows, sharing_of
+from shaderad.plan.planning import PORTABLE_BUFFER_LIMIT
 from shaderad.plan.steps import (
     AS_IT_IS,
     GROUPED,
@@ -34,6 +36,7 @@ from shaderad.plan.steps import (
     RepeatWhile,
     RunKernel,
     RunPass,
+    RunRows,
     RunTiles,
     Step,
     WideTiles,
@@ -50,6 +53,7 @@ class PlanChoices:
         known: The sizes, by name.
         numbers: Whole numbers that kernels of the user read, as far as they are known.
         group_bytes: The memory of a workgroup.
+        buffer_limit: The number of buffers that a kernel should bind.
         shape: How work is laid out over threads.
         are_fixed: True if the sizes of arrays are numbers in the kernels of loops.
         has_groups: False if no loop runs in one workgroup.
@@ -61,6 +65,7 @@ class PlanChoices:
     are_fixed: bool = True
     has_groups: bool = True
     numbers: Mapping[Value, int] = field(default_factory=dict[Value, int])
+    buffer_limit: int = PORTABLE_BUFFER_LIMIT
 
     def chosen(self, plan: Plan) -> Plan:
         """`plan` with the kernels that are the best ones."""
@@ -117,10 +122,39 @@ class PlanChoices:
         rows, length = sizes.product(step.shape[:-1]), step.shape[-1]
         if not (self._is_known(rows) and self._is_known(length)):
             return Decision((0,), lambda: step)
-        counts = (sizes.evaluate(size, self.known) for size in (rows, length))
-        needed = step.layout(self.shape).needed(*counts)
+        row_count, count = (sizes.evaluate(size, self.known) for size in (rows, length))
+        needed = step.layout(self.shape).needed(row_count, count)
+        by_passes = replace(step, needed=needed)
+        if self.shape.rows.is_together and step.rows is not None and row_count * count > 0:
+            shared = self._of_rows(by_passes, step.rows(self.shape), count)
+            if shared is not None:
+                return shared
         bits = sum(1 << (k + 1) for k in needed)
-        return Decision((1 + bits,), lambda: replace(step, needed=needed))
+        return Decision((1 + bits,), lambda: by_passes)
+
+    def _of_rows(self, step: RunPass, rows: Rows, length: int) -> Decision[Step] | None:
+        """The decision about a reduction of rows that are not empty, if threads can share them."""
+        chosen = [*map(self.are_multiples, rows.loads)] if length % WIDTH == 0 else []
+        width = WIDTH if any(chosen) else 1
+        chosen = chosen if width == WIDTH else []
+        parts = sizes.evaluate(rows.part_count, self.known)
+        is_whole = parts == 1 or length <= self.shape.rows.longest_whole
+        own = sharing_of(length if is_whole else length // parts, width, self.shape, rows.total)
+        last = sharing_of(1 if is_whole else parts, 1, self.shape, rows.total)
+        group_bytes = byte_count(rows.total) * max(own.slots, last.slots)
+        if group_bytes > self.group_bytes or not self._binds_few(rows.binding_count(chosen)):
+            return None
+        bits = sum(1 << k for k, is_chosen in enumerate(chosen) if is_chosen)
+        numbers = (-2, own.lanes, width, bits)
+        if is_whole:
+            make = partial(rows.whole, own, *chosen)
+            return Decision((*numbers, 0), lambda: RunRows(step, (make(),), None))
+
+        def cut() -> Step:
+            works = rows.cut(own, *chosen), rows.added(last)
+            return RunRows(step, works, rows.parts)
+
+        return Decision((*numbers, last.lanes), cut)
 
     # -- elements ----------------------------------------------------------------------------
 
@@ -130,10 +164,16 @@ class PlanChoices:
         if loads is None:
             return Decision((0,), lambda: replace(step, by_four=None))
         chosen = [*map(self.are_multiples, loads)]
+        if not self._binds_few(by_four.binding_count(chosen)):
+            chosen = [False] * len(chosen)
         bits = sum(1 << (k + 1) for k, is_chosen in enumerate(chosen) if is_chosen)
         return Decision(
             (1 + bits,), lambda: replace(step, work=by_four.write(*chosen), by_four=None)
         )
+
+    def _binds_few(self, count: int) -> bool:
+        """True if a kernel may bind so many buffers, besides that of its report."""
+        return count < self.buffer_limit
 
     # -- tiles -----------------------------------------------------------------------------
 

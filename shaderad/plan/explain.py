@@ -32,6 +32,7 @@ from shaderad.plan.steps import (
     RunGroup,
     RunKernel,
     RunPass,
+    RunRows,
     RunTiles,
     Step,
 )
@@ -108,6 +109,8 @@ class _Text:
                 return f"{work.kernel.name} over {self._shape(work.dim)}{by_four}{end}"
             case RunPass():
                 return self._pass(step)
+            case RunRows():
+                return self._pass(step.instead) + self._threads(step)
             case RunTiles(tiles=work):
                 return f"sum over tiles {self._shape(work.dim)}"
             case CallKernel(call=call):
@@ -134,6 +137,13 @@ class _Text:
         end = f", then {kernel_name(step.results[-1])}" if is_shown else ""
         by = ", ".join(dict.fromkeys(op.name for op in ops))
         return f"{kind} by {by}{fused}{end} over {self._shape(node.operands[0].shape)}"
+
+    def _threads(self, step: RunRows) -> str:
+        """How threads share rows."""
+        *_, lanes = step.works[0].dim
+        if step.parts is None:
+            return f", {lanes} threads per row"
+        return f", {self._size(step.parts.shape[-1])} parts per row, {lanes} threads per part"
 
     # -- values ----------------------------------------------------------------------------
 

@@ -330,7 +330,7 @@ class _Planner:
         """One kernel that computes `values`, or several that bind fewer buffers each."""
         work = self._cluster(values, frozenset(values))
         middle = len(values) // 2
-        by_four = FourElements(work, values, self._read_by(frozenset(values)), self._buffer_limit)
+        by_four = FourElements(work, values, self._read_by(frozenset(values)))
         step = RunKernel(work, by_four=by_four)
         if not middle or self._binds_few(step):
             return [step]

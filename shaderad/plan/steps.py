@@ -7,8 +7,8 @@ compiles nothing. A stored value is written by one step, and before any step rea
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cache, cached_property, partial
 
 from shaderad.compiler.launch_shapes import LaunchShape
 from shaderad.compiler.row_layouts import RowLayout, reduction_layout, scan_layout
@@ -19,6 +19,7 @@ from shaderad.ir.sizes import Shape, Size
 from shaderad.plan.call_kernels import CallKernel
 from shaderad.plan.kernels import PlanKernel
 from shaderad.plan.nest.elementwise import FourElements
+from shaderad.plan.nest.rows import Rows, has_rows
 from shaderad.plan.reductions import Reduction
 
 
@@ -97,6 +98,15 @@ class RunPass:
         make = scan_layout if isinstance(self.node, arrays.Scan) else reduction_layout
         return make(state, shape)
 
+    @cached_property
+    def rows(self) -> Callable[[LaunchShape], Rows] | None:
+        """Gives the kernels whose threads share rows; `None` where there are none."""
+        node, is_quiet = self.node, all(work.bounds == "unchecked" for work in self.works)
+        if isinstance(node, arrays.Scan) or not is_quiet or not has_rows(node):
+            return None
+        name, beside = self.producer.kernel.name, [v for _, v in self.producer.writes[1:]]
+        return cache(partial(Rows, node, name, self.reads, self.results, beside))
+
     @property
     def results(self) -> tuple[Value, ...]:
         """The values that the pass makes of rows, or of their elements."""
@@ -105,6 +115,26 @@ class RunPass:
     @property
     def writes(self) -> tuple[Value, ...]:
         return (*self.results, *(v for _, v in self.producer.writes[1:]))
+
+
+@dataclass(frozen=True, eq=False)
+class RunRows:
+    """A reduction by kernels whose threads share rows."""
+
+    instead: RunPass
+    """The same by passes of the library, which can run by windows of large arrays."""
+    works: tuple[PlanKernel, ...]
+    """One kernel, or that of parts and that of their totals."""
+    parts: Value | None
+    """The totals of parts, if there are any."""
+
+    @property
+    def reads(self) -> tuple[Value, ...]:
+        return self.instead.reads
+
+    @property
+    def writes(self) -> tuple[Value, ...]:
+        return self.instead.writes
 
 
 AS_IT_IS, WIDE, GROUPED = range(3)
@@ -168,6 +198,11 @@ class RunTiles:
     narrow: NarrowTiles
     wide: WideTiles | None = None
     """In place of `tiles`, where sizes allow it: see `choices.py`."""
+
+    @property
+    def works(self) -> tuple[PlanKernel, ...]:
+        """Both kernels, in order."""
+        return self.tiles, self.added
 
     @property
     def reads(self) -> tuple[Value, ...]:
@@ -277,7 +312,17 @@ class RepeatWhile:
         return self.node.results
 
 
-Step = RunKernel | RunPass | RunTiles | RunGroup | CopyValues | CallKernel | Repeat | RepeatWhile
+Step = (
+    RunKernel
+    | RunPass
+    | RunRows
+    | RunTiles
+    | RunGroup
+    | CopyValues
+    | CallKernel
+    | Repeat
+    | RepeatWhile
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,3 +333,18 @@ class Plan:
     outputs: tuple[tuple[Value, Shape], ...]
     """Each stored value, and the shape under which it is returned."""
     steps: tuple[Step, ...]
+
+
+def by_passes(plan: Plan) -> Plan:
+    """`plan` with passes of the library in place of kernels whose threads share rows."""
+
+    def step_of(step: Step) -> Step:
+        match step:
+            case RunRows():
+                return step.instead
+            case Repeat() | RepeatWhile():
+                return replace(step, body=by_passes(step.body))
+            case _:
+                return step
+
+    return replace(plan, steps=tuple(map(step_of, plan.steps)))

@@ -21,10 +21,12 @@ from shaderad.plan.steps import RunKernel
 Function = Callable[..., Any]
 
 
-def kernels_of(function: Function, *args: np.ndarray, known: dict[str, int]) -> list[RunKernel]:
+def kernels_of(
+    function: Function, *args: np.ndarray, known: dict[str, int], **limits: int
+) -> list[RunKernel]:
     """The elementwise kernels of a graph at some sizes."""
     graph = sad.graph(function).bound(tuple(map(sad.array, args)), {}).variant.graph
-    steps = PlanChoices(known).chosen(plan(graph)).steps
+    steps = PlanChoices(known, **limits).chosen(plan(graph)).steps
     return [step for step in steps if isinstance(step, RunKernel)]
 
 
@@ -75,6 +77,17 @@ def test_loads_and_stores_of_a_thread(
 ) -> None:
     (step,) = kernels_of(function, *args, known=known)
     assert accesses(step) == expected
+
+
+@pytest.mark.gpu
+def test_an_array_is_not_bound_twice_where_bindings_are_few(device: sad.Device) -> None:
+    def shifted(x: Any) -> Any:
+        return x[1:9] + x[:8]
+
+    (step,) = kernels_of(shifted, floats(12), known={"n0": 12}, buffer_limit=4)
+    assert accesses(step) == (1, 1, 1, 0)
+    (step,) = kernels_of(shifted, floats(12), known={"n0": 12}, buffer_limit=3)
+    assert accesses(step) == (0, 5, 1, 0)
 
 
 def test_rows_of_iterations_are_loaded_by_four() -> None:

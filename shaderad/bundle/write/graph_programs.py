@@ -60,8 +60,9 @@ def build_graph(
             built = primal
         limits = profile.limits
         shape = profile.launch_shape
-        at_all_sizes = PlanChoices({}, limits.group_bytes, shape)
-        planned = plan(built, limits.storage_buffers, shape)
+        buffer_limit = limits.storage_buffers
+        at_all_sizes = PlanChoices({}, limits.group_bytes, shape, buffer_limit=buffer_limit)
+        planned = plan(built, buffer_limit, shape)
         scheduled = schedule(at_all_sizes.chosen(planned), programs)
         return ModePlan(_without_texels(scheduled, graph), *names[mode])
 

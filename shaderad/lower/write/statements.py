@@ -15,7 +15,7 @@ from shaderad.bodies.ranges import InRange
 from shaderad.bodies.write_numbers import NumberedAccumulate
 from shaderad.ir import nodes, ops
 from shaderad.ir.tables import check_rows
-from shaderad.ir.types import Type
+from shaderad.ir.types import Access, Type
 from shaderad.ir.walk import path_value, step_type
 from shaderad.lower.bindings import SiteKind
 from shaderad.lower.prepare.known import with_hidden_divisor
@@ -241,7 +241,9 @@ def _print(writer: BodyWriter, s: nodes.Print) -> None:
 
 
 def _barrier(writer: BodyWriter, _: nodes.Barrier) -> None:
-    writer.piece.add("AllMemoryBarrierWithGroupSync();")
+    buffers = writer.module.kernel.buffers
+    is_in_memory = any(b.access is Access.SCRATCH for b in buffers)
+    writer.piece.add(f"{'All' if is_in_memory else 'Group'}MemoryBarrierWithGroupSync();")
 
 
 WRITERS: dict[type[nodes.Stmt], Callable[..., None]] = {

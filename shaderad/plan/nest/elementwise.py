@@ -28,14 +28,10 @@ class FourElements:
         work: The kernel that computes one element of each of `values` per thread.
         values: What it stores.
         is_stored: True for values that it reads from memory.
-        buffer_limit: The arrays that a kernel may bind.
     """
 
-    def __init__(
-        self, work: PlanKernel, values: Sequence[Value], is_stored: IsStored, buffer_limit: int
-    ) -> None:
+    def __init__(self, work: PlanKernel, values: Sequence[Value], is_stored: IsStored) -> None:
         self._work, self._values, self._is_stored = work, tuple(values), is_stored
-        self._buffer_limit = buffer_limit
         is_flat = len(work.dim) == 1
         self._shape = (sizes.product(values[0].shape),) if is_flat else values[0].shape
         self.write = cache(self._write)
@@ -51,8 +47,16 @@ class FourElements:
         are_numbers = all(comes_by_four(v.element) for v in self._values)
         if not are_numbers or self._work.bounds != "unchecked":
             return None
-        writer = self._writer()
-        return writer.loads if writer.cost <= COST_LIMIT else None
+        return self._trial.loads if self._trial.cost <= COST_LIMIT else None
+
+    def binding_count(self, chosen: Sequence[bool]) -> int:
+        """The number of buffers of the kernel with those of `loads` that are chosen."""
+        once = len(self._work.reads) + len(self._work.writes)
+        return once + self._trial.bound_twice(chosen)
+
+    @cached_property
+    def _trial(self) -> NestWriter:
+        return self._writer()
 
     def _write(self, *chosen: bool) -> PlanKernel:
         """The kernel with those of `loads` that are chosen."""

@@ -89,6 +89,16 @@ class ThreadReads:
             multiples[four] = tuple(dict.fromkeys((count, *quarter.multiples)))
         return {four: multiples[four] for four, found in components.items() if len(found) > 1}
 
+    def bound_twice(self, fours: Collection[Four]) -> int:
+        """The number of arrays that are read by four and by element."""
+        by_four = {value for value, _ in fours}
+        by_element = {
+            value
+            for value, at in self._name_by_read
+            if (quarter := quarter_of(at)) is None or (value, quarter.at) not in fours
+        }
+        return len(by_four & by_element)
+
     def loads(self, fours: Collection[Four]) -> Mapping[str, Expr]:
         """Elements for the variables of all reads; `fours` are loaded at once."""
         loaded: dict[str, Expr] = {}

@@ -7,7 +7,7 @@ elements at once where it reads several of them, and stores its results by four.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import product
+from itertools import compress, product
 
 from shaderad.ir.arrays import Value
 from shaderad.ir.dags import in_order, substitute
@@ -52,11 +52,14 @@ class NestWriter:
         """For each load of four that it may have, the sizes that must be multiples of 4."""
         return [*self._fours.values()]
 
+    def bound_twice(self, chosen: Sequence[bool]) -> int:
+        """The number of arrays that the kernel binds twice if those of `loads` are chosen."""
+        return self._reads.bound_twice([*compress(self._fours, chosen)])
+
     def kernel(self, name: str, chosen: Sequence[bool]) -> PlanKernel:
         """The kernel with those of `loads` that are chosen."""
         writer, count = self._writer, len(self._places)
-        fours = {four for four, is_chosen in zip(self._fours, chosen, strict=True) if is_chosen}
-        loads = self._reads.loads(fours)
+        loads = self._reads.loads([*compress(self._fours, chosen)])
         written = writer.written([substitute(e, loads) for e in self._elements])
         names = [f"y{k}" for k in range(len(self._nest.values))]
         body: list[Stmt] = [*written.body]

@@ -1,0 +1,163 @@
+"""Reductions whose threads share rows give what NumPy gives, whatever the layout."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import shaderad as sad
+from shaderad import float3
+from shaderad.compiler.launch_shapes import LaunchShape
+from shaderad.ir import nodes, walk
+from shaderad.ir.types import FLOAT, Access, Vector
+from shaderad.plan.choices import PlanChoices
+from shaderad.plan.nest.rows import RowSharing, sharing_of
+from shaderad.plan.planning import plan
+from shaderad.plan.steps import RunRows
+from tests.devices import entered
+from tests.launch_shapes import change_rows, shape_of
+
+SHAPES = [(1, 1), (1, 8), (3, 7), (5, 12), (70, 16), (4, 256), (300, 5), (2, 2050), (3, 8192)]
+LONG = [(2, 9001), (1, 70_004), (3, 20_000)]
+LAYOUTS: list[dict[str, Any]] = [
+    {},
+    {"lane_teams": ()},
+    {"lane_teams": (4,), "workgroup": 64},
+    {"workgroup": 12},
+]
+
+
+@pytest.fixture(params=["wgpu", "slangpy"], scope="module")
+def parallel(request: pytest.FixtureRequest) -> Iterator[sad.Device]:
+    with entered(request.param, {"kind": "discrete"}) as opened:
+        yield opened
+
+
+def drawn(shape: tuple[int, ...], dtype: Any = np.float32) -> Any:
+    return np.random.default_rng(shape).integers(-8, 9, shape).astype(dtype)
+
+
+def rows_of(function: Any, *args: Any, shape: LaunchShape, **limits: int) -> list[RunRows]:
+    """The steps whose threads share rows."""
+    variant = sad.graph(function).bound(tuple(map(sad.array, args)), {}).variant
+    known = {f"n{k}": extent for k, extent in enumerate(args[0].shape)}
+    steps = PlanChoices(known, shape=shape, **limits).chosen(plan(variant.graph)).steps
+    return [step for step in steps if isinstance(step, RunRows)]
+
+
+# -- layouts ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("length", "width", "lanes", "expected"),
+    [
+        (1, 1, 32, RowSharing(1, 1, 1, 256)),
+        (256, 4, 32, RowSharing(32, 4, 8, 256)),
+        (256, 1, 32, RowSharing(128, 1, 8, 256)),
+        (4096, 4, 32, RowSharing(256, 4, 8, 256)),
+        (4096, 4, 1, RowSharing(256, 4, 1, 256)),
+    ],
+)
+def test_lanes_follow_from_the_length(
+    length: int, width: int, lanes: int, expected: RowSharing
+) -> None:
+    assert sharing_of(length, width, shape_of(lanes=lanes), FLOAT) == expected
+
+
+@pytest.mark.gpu
+def test_rows_are_read_once_and_by_four(parallel: sad.Device) -> None:
+    (step,) = rows_of(
+        lambda x, y: sad.sum(x * y, axis=1), drawn((4, 64)), drawn((4, 64)),
+        shape=shape_of(lanes=32),
+    )  # fmt: skip
+    (work,) = step.works
+    types = {b.name: b.type for b in work.kernel.buffers}
+    loads = [e for e in walk.all_expressions(work.kernel.body) if isinstance(e, nodes.Load)]
+    read = {e.buffer for e in loads if types[e.buffer].access is Access.IN}
+    assert len(read) == 2
+    assert all(isinstance(types[name].element, Vector) for name in read)
+    # Eight lanes are a part of a wave, so nobody waits.
+    assert not any(isinstance(s, nodes.Barrier) for s in walk.statements(work.kernel.body))
+
+
+@pytest.mark.gpu
+def test_totals_of_waves_need_group_memory(parallel: sad.Device) -> None:
+    def total(x: Any) -> Any:
+        return sad.sum(x, axis=1)
+
+    x, shape = drawn((2, 4096)), shape_of(lanes=32)
+    assert not rows_of(total, x, shape=shape, group_bytes=127)
+    assert rows_of(total, x, shape=shape, group_bytes=128)
+
+
+@pytest.mark.gpu
+def test_explain_says_how_threads_share_rows(parallel: sad.Device) -> None:
+    graph = sad.graph(lambda x: sad.sum(x, axis=1))
+    assert "over [4, 64], 8 threads per row" in graph.explain(drawn((4, 64)))
+    assert "20,000], 5 parts per row, 256 threads per part" in graph.explain(drawn((2, 20_000)))
+
+
+# -- values ---------------------------------------------------------------------------------
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+@pytest.mark.parametrize("shape", [*SHAPES, *LONG], ids=str)
+def test_all_operators(
+    shape: tuple[int, int],
+    layout: dict[str, Any],
+    parallel: sad.Device,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if shape in LONG and layout:
+        pytest.skip("parts have the layouts of rows")
+    change_rows(monkeypatch, **layout)
+    x = drawn(shape)
+
+    def reduced(x: Any) -> Any:
+        total, most = sad.sum(x, axis=1), sad.max(x, axis=1)
+        return total, most * 2.0, sad.min(x, axis=1), sad.any(x > 7.5, axis=1), x - 1.0
+
+    wanted = x.sum(1), 2 * x.max(1), x.min(1), (x > 7.5).any(1), x - 1
+    for result, exact in zip(sad.graph(reduced)(x), wanted, strict=True):
+        np.testing.assert_array_equal(result.numpy(), exact)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("length", [5, 64, 2052, 12_000])
+@pytest.mark.parametrize("dtype", [np.int32, np.uint32, np.float16, np.float64])
+def test_types(dtype: Any, length: int, parallel: sad.Device) -> None:
+    x = drawn((3, length), np.int32) % 3
+    result = sad.graph(lambda x: (sad.sum(x, axis=1), sad.max(x, axis=1)))(x.astype(dtype))
+    np.testing.assert_array_equal(result[0].numpy(), x.sum(1).astype(dtype))
+    np.testing.assert_array_equal(result[1].numpy(), x.max(1))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("length", [5, 2052, 12_000])
+def test_vectors_and_an_init(length: int, parallel: sad.Device) -> None:
+    x = drawn((length, 3))
+    total = sad.graph(lambda v: sad.sum(v))(sad.array(x, dtype=float3))
+    np.testing.assert_array_equal(total.numpy(), x.sum(0))
+    started = sad.graph(lambda x: sad.sum(x, axis=0))(drawn((2, 3, length)))
+    np.testing.assert_array_equal(started.numpy(), drawn((2, 3, length)).sum(0))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("shape", [(3, 64), (2, 9000)])
+def test_gradients_are_those_of_float64(shape: tuple[int, int], parallel: sad.Device) -> None:
+    x = np.random.default_rng(3).uniform(0.5, 1.5, shape).astype(np.float32)
+
+    def loss(x: Any) -> Any:
+        squares = sad.mean(x * x, axis=1)
+        return sad.sum(sad.logsumexp(x, axis=1)) + sad.sum(squares * squares) + sad.max(x)
+
+    wide = x.astype(np.float64)
+    exact = np.exp(wide) / np.exp(wide).sum(1, keepdims=True)
+    exact += 4 * (wide * wide).mean(1, keepdims=True) * wide / shape[1]
+    exact[np.unravel_index(x.argmax(), shape)] += 1
+    gradient = sad.graph(sad.grad(loss))(x)
+    np.testing.assert_allclose(gradient.numpy(), exact, rtol=2e-5)
