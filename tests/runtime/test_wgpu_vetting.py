@@ -22,6 +22,7 @@ from shaderad.compiler.child import ChildDied, ChildTimedOut
 from shaderad.compiler.compile import compile_program
 from shaderad.compiler.spirv import words_of
 from shaderad.compiler.validate import PipelineLayout, Verdict, VettingDevice, vet
+from shaderad.ir.dimensions import Dimension
 from shaderad.runtime import wgpu_vetting
 from shaderad.runtime.naga import IMMEDIATES_LIMIT, READABLE_BY_NAGA
 from shaderad.runtime.naga import layout_of as declared
@@ -126,8 +127,8 @@ def test_a_device_that_is_not_there_is_no_verdict_on_the_code(
 
 @pytest.mark.gpu
 def test_every_kind_of_resource_is_bound_where_a_pipeline_runs_ahead(device: VettingDevice) -> None:
-    programs = [SCALE_AND_ADD, sampling("2d", space=2), loading("planes")]
-    for program in [*programs, *map(sampling, ("1d", "3d", "cube"))]:
+    programs = [SCALE_AND_ADD, sampling(Dimension.PLANE, space=2), loading(Dimension.LAYERS)]
+    for program in [*programs, *map(sampling, Dimension)]:
         compiled = compile_program(program, "spirv")
         for limit in (0, 128):
             layout = declared(program, "spirv", replace(device, limits={IMMEDIATES_LIMIT: limit}))
