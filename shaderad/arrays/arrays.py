@@ -82,11 +82,14 @@ class Array(ArrayOperators):
     def __class_getitem__(cls, wanted: Any) -> ArrayAnnotation:
         """The annotation ``sad.Array[float3, "h", "w"]`` of a graph function's argument.
 
-        ``sad.Array[Lens, ()]`` is one value: it has no axes.
+        Extents may be a tuple, as in ``sad.Array[float, (2, "n")]``. ``sad.Array[Lens, ()]`` is one
+        value: it has no axes.
         """
         items = cast("tuple[Any, ...]", wanted if isinstance(wanted, tuple) else (wanted,))
         extents = items[1:]
-        return ArrayAnnotation(items[0], () if extents == ((),) else extents or None)
+        if len(extents) == 1 and isinstance(extents[0], tuple):
+            return ArrayAnnotation(items[0], cast("tuple[Any, ...]", extents[0]))
+        return ArrayAnnotation(items[0], extents or None)
 
     # -- properties ------------------------------------------------------------------------
 

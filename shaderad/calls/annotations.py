@@ -69,7 +69,9 @@ class Annotations:
 
     def _check_names(self, extents: Sequence[object]) -> None:
         for extent in extents:
-            if isinstance(extent, str) and extent.startswith("$"):
+            is_name = isinstance(extent, str) and not extent.startswith("$")
+            is_count = type(extent) is int and extent >= 0
+            if not is_name and not is_count:
                 code = self._function.__code__
                 raise error("SR0348", Span(code.co_filename, code.co_firstlineno), found=extent)
 

@@ -431,9 +431,9 @@ MESSAGES: dict[str, Message] = {
         help="sizes of one name agree in all arguments",
     ),
     "SR0348": _language(
-        "`{found}` is not a valid name for a size",
-        note="names that begin with `$` are reserved for plans",
-        help='begin it with a letter, as in `"n"`',
+        "`{found}` is not a valid size of an axis",
+        note="a size is a number, 0 or more, or a name; those that begin with `$` are reserved",
+        help='begin a name with a letter, as in `"n"`',
     ),
     "SR0349": _shape(
         "`init` has the shape {found}, but each result starts from one element",

@@ -1,7 +1,7 @@
 """Functions on arrays as users call them: at once and as graphs, on each runtime."""
 
 # Names of sizes stand in quotes.
-# ruff: noqa: UP037, F821, F722
+# ruff: noqa: UP037, F821
 
 from __future__ import annotations
 
@@ -285,13 +285,26 @@ def test_a_named_size_is_no_other_size_whatever_its_name(device: sad.Device) -> 
         added(parts[0], parts[1])
 
 
-def test_names_of_sizes_do_not_begin_like_those_of_plans(device: sad.Device) -> None:
+@pytest.mark.parametrize("extent", ["$group_limit", -1, 2.0, None, True])
+def test_extents_are_names_and_numbers(extent: Any, device: sad.Device) -> None:
+    """Names do not begin like those of plans."""
+
     @sad.graph
-    def doubled(a: sad.Array[float, "$group_limit"]) -> Any:
+    def doubled(a: sad.Array[float, extent]) -> Any:
         return a * 2.0
 
     with pytest.raises(sad.LanguageError, match="SR0348"):
         doubled(X)
+
+
+def test_extents_may_be_a_tuple(device: sad.Device) -> None:
+    @sad.graph
+    def doubled(a: sad.Array[float, (2, "n")]) -> Any:
+        return a * 2.0
+
+    near(doubled(np.ones((2, 3), np.float32)), np.full((2, 3), 2.0))
+    with pytest.raises(sad.ShapeError, match="SR0346"):
+        doubled(np.ones((3, 3), np.float32))
 
 
 def _three(x: sad.Array[float, 3]) -> Any:
