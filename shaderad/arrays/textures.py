@@ -285,6 +285,9 @@ class Texture(NoArrayOfJax):
         shape = (*layout.level_shape(level), *channels)
         return np.frombuffer(content, layout.format.dtype).reshape(shape).copy()
 
+    def __copy__(self) -> Texture:
+        return self  # it never changes
+
     def __deepcopy__(self, memo: object) -> Texture:
         return self
 

@@ -189,6 +189,10 @@ def _is_whole(folder: Path, module: str) -> bool:
 
 
 def _drop_all_but_newest(root: Path) -> None:
-    folders = sorted(root.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)
-    for folder in folders[_KEPT:]:
+    second_by_folder: dict[Path, float] = {}
+    for folder in root.iterdir():
+        with contextlib.suppress(OSError):  # Another process has dropped or renamed it.
+            second_by_folder[folder] = folder.stat().st_mtime
+    newest = sorted(second_by_folder, key=second_by_folder.__getitem__, reverse=True)
+    for folder in newest[_KEPT:]:
         shutil.rmtree(folder, ignore_errors=True)

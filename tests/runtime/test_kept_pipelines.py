@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import time
 
 import numpy as np
 import pytest
@@ -74,7 +75,10 @@ def test_kernels_run_again_after_many_others(
     for exponent in range(2, 26):
         result = powers(exponent)(given)
         np.testing.assert_allclose(result.numpy(), x**exponent, rtol=1e-5)
-    gc.collect()
+    # Threads that compiled or waited may let go of the last ones a little later.
+    end = time.monotonic() + 10
+    while len(pipelines) > before + 4 + HELD and time.monotonic() < end:
+        gc.collect()
     assert len(pipelines) <= before + 4 + HELD
     assert {key[0] for key in bindings._bound_by_key} <= {
         n for _, n in pipelines._pipeline_by_program.values()
