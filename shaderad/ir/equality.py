@@ -67,10 +67,20 @@ def _is_exprs(value: Any) -> bool:
 
 
 class EqualGraphs:
-    """The latest graphs, of which no two are equal."""
+    """The latest graphs, of which no two are equal.
 
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
+    Each keeps its plan and its programs alive, whose memory grows with the nodes of the graph.
+
+    Args:
+        limit: The most graphs.
+        node_limit: The most nodes of all graphs, unless these are `FEWEST` graphs.
+    """
+
+    FEWEST = 8
+
+    def __init__(self, limit: int, node_limit: int = 1024) -> None:
+        self._limit, self._node_limit = limit, node_limit
+        self._node_count = 0
         self._graph_by_key: OrderedDict[Hashable, Graph] = OrderedDict()
 
     def shared(self, graph: Graph) -> Graph:
@@ -78,9 +88,15 @@ class EqualGraphs:
         key = _Keys().graph(graph)
         shared = self._graph_by_key.setdefault(key, graph)
         self._graph_by_key.move_to_end(key)
-        if len(self._graph_by_key) > self._limit:
-            self._graph_by_key.popitem(last=False)
+        self._node_count += len(graph.nodes) if shared is graph else 0
+        while self._holds_too_much():
+            _, oldest = self._graph_by_key.popitem(last=False)
+            self._node_count -= len(oldest.nodes)
         return shared
+
+    def _holds_too_much(self) -> bool:
+        count = len(self._graph_by_key)
+        return count > self._limit or (count > self.FEWEST and self._node_count > self._node_limit)
 
 
 _kept = EqualGraphs(256)

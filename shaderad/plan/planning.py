@@ -30,7 +30,7 @@ from shaderad.plan.joined_calls import (
     joined_calls,
     needs_primal,
 )
-from shaderad.plan.kernels import IsStored, PlanKernel, cluster
+from shaderad.plan.kernels import PlanKernel, cluster
 from shaderad.plan.loops import loop_kernels, repeat, repeat_while
 from shaderad.plan.nest.elementwise import FourElements
 from shaderad.plan.reductions import ReduceFields, Reduction, has_neutral
@@ -299,11 +299,7 @@ class _Planner:
 
     def _cluster(self, values: Sequence[Value], inside: frozenset[Value]) -> PlanKernel:
         """The kernel of `values`, which computes stored values `inside` instead of reading them."""
-        return cluster(values, self._read_by(inside))
-
-    def _read_by(self, inside: frozenset[Value]) -> IsStored:
-        """True for stored values that are not `inside`."""
-        return lambda v: self._is_stored(v) and v not in inside
+        return cluster(values, lambda v: self._is_stored(v) and v not in inside)
 
     def _level(self, value: Value) -> _Level:
         return self._levels.get(value, _AT_ONCE)
@@ -330,8 +326,7 @@ class _Planner:
         """One kernel that computes `values`, or several that bind fewer buffers each."""
         work = self._cluster(values, frozenset(values))
         middle = len(values) // 2
-        by_four = FourElements(work, values, self._read_by(frozenset(values)))
-        step = RunKernel(work, by_four=by_four)
+        step = RunKernel(work, by_four=FourElements(work, values))
         if not middle or self._binds_few(step):
             return [step]
         # The second half reads what it needs of the first: values come in the order of nodes.

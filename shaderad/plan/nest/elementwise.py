@@ -11,7 +11,7 @@ from functools import cache, cached_property
 from shaderad.ir import sizes
 from shaderad.ir.arrays import Value
 from shaderad.ir.sizes import Size
-from shaderad.plan.kernels import WIDTH, IsStored, PlanKernel
+from shaderad.plan.kernels import WIDTH, PlanKernel
 from shaderad.plan.nest.nest import AxisKind, nest_of, split
 from shaderad.plan.nest.vectors import comes_by_four
 from shaderad.plan.nest.write import NestWriter
@@ -27,11 +27,11 @@ class FourElements:
     Args:
         work: The kernel that computes one element of each of `values` per thread.
         values: What it stores.
-        is_stored: True for values that it reads from memory.
     """
 
-    def __init__(self, work: PlanKernel, values: Sequence[Value], is_stored: IsStored) -> None:
-        self._work, self._values, self._is_stored = work, tuple(values), is_stored
+    def __init__(self, work: PlanKernel, values: Sequence[Value]) -> None:
+        self._work, self._values = work, tuple(values)
+        self._reads = frozenset(value for _, value in work.reads)
         is_flat = len(work.dim) == 1
         self._shape = (sizes.product(values[0].shape),) if is_flat else values[0].shape
         self.write = cache(self._write)
@@ -65,4 +65,4 @@ class FourElements:
     def _writer(self) -> NestWriter:
         nest = nest_of(self._values, self._shape)
         nest = split(nest, len(self._shape) - 1, WIDTH, AxisKind.VECTOR)
-        return NestWriter(nest, self._is_stored)
+        return NestWriter(nest, self._reads.__contains__)
