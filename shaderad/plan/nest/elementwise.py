@@ -13,7 +13,7 @@ from shaderad.ir.arrays import Value
 from shaderad.ir.sizes import Size
 from shaderad.plan.kernels import WIDTH, PlanKernel
 from shaderad.plan.nest.nest import AxisKind, nest_of, split
-from shaderad.plan.nest.vectors import comes_by_four
+from shaderad.plan.nest.vectors import ThreadElements, comes_by_four
 from shaderad.plan.nest.write import NestWriter
 
 COST_LIMIT = 256
@@ -55,8 +55,8 @@ class FourElements:
         return once + self._trial.bound_twice(chosen)
 
     @cached_property
-    def _trial(self) -> NestWriter:
-        return self._writer()
+    def _trial(self) -> ThreadElements:
+        return self._writer().elements
 
     def _write(self, *chosen: bool) -> PlanKernel:
         """The kernel with those of `loads` that are chosen."""

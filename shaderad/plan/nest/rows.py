@@ -12,13 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from itertools import compress
 
 from shaderad.compiler.launch_shapes import LaunchShape
 from shaderad.ir import composing as c
 from shaderad.ir import nodes, ops, sizes
 from shaderad.ir.arrays import ArrayType, Value
-from shaderad.ir.dags import substitute
 from shaderad.ir.nodes import Assign, Expr, For, If, Stmt, Store
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import (
@@ -35,7 +33,7 @@ from shaderad.ir.types import (
 )
 from shaderad.plan.elements import Elements, View
 from shaderad.plan.kernels import WIDTH, PlanKernel, number_writer
-from shaderad.plan.nest.vectors import ThreadReads, comes_by_four, quarter_of
+from shaderad.plan.nest.vectors import ThreadElements, comes_by_four, quarter_of
 from shaderad.plan.positions import Indices, Position, add, constant, number, times
 from shaderad.plan.reductions import Reduction, combined_elements, has_neutral, neutral_of
 
@@ -150,8 +148,8 @@ class Rows:
         return self._trial.loads
 
     @cached_property
-    def _trial(self) -> RowWriter:
-        return RowWriter(self, self.x, 1, RowSharing(1, WIDTH, 1, 1))
+    def _trial(self) -> ThreadElements:
+        return RowWriter(self, self.x, 1, RowSharing(1, WIDTH, 1, 1)).elements
 
     def binding_count(self, chosen: Sequence[bool]) -> int:
         """The most buffers of a kernel with those of `loads` that are chosen."""
@@ -195,14 +193,12 @@ class RowWriter:
         self._row, *own_part, self._lane = writer.own
         (self._part,) = own_part or [Position()]
         self._step = writer.positions.of(c.variable(_STEP, INT))
-        self._reads = ThreadReads(writer)
-        elements = Elements(writer.positions, lambda v: v in available, self._reads.read)
-        self._elements = [
-            elements.at(value, self._in(value, k))
+        requests = (
+            (value, self._in(value, k))
             for value in (x, *self._beside)
             for k in range(sharing.width)
-        ]
-        self._fours = self._reads.fours(self._elements)
+        )
+        self.elements = ThreadElements(writer, lambda v: v in available, requests)
 
     def _in(self, value: Value, k: int) -> Indices:
         """The indices in `value` of element `k` of those that the lane takes in a step."""
@@ -210,17 +206,8 @@ class RowWriter:
         shape = (self._rows.row_count, self._x.shape[-1])
         return self._writer.positions.reshaped((self._row, at), shape, value.shape)
 
-    @property
-    def loads(self) -> Sequence[tuple[Size, ...]]:
-        """For each load of four that it may have, the sizes that must be multiples of 4."""
-        return [*self._fours.values()]
-
-    def bound_twice(self, chosen: Sequence[bool]) -> int:
-        """The number of arrays that the kernel binds twice if those of `loads` are chosen."""
-        return self._reads.bound_twice([*compress(self._fours, chosen)])
-
     def kernel(self, name: str, chosen: Sequence[bool]) -> PlanKernel:
-        """The kernel with those of `loads` that are chosen."""
+        """The kernel with those loads of its elements that are chosen."""
         writer, rows, sharing = self._writer, self._rows, self._sharing
         total = self._local(_TOTAL, rows.total)
         body: list[Stmt] = [Assign(name=total.name, value=neutral_of(rows.node))]
@@ -253,8 +240,7 @@ class RowWriter:
         end = positions.size(count)
         if self._part_count != 1:
             end = c.apply(ops.MIN, positions.expr(add(begin, constant(length))), end)
-        loads = self._reads.loads([*compress(self._fours, chosen)])
-        written = self._writer.written([substitute(e, loads) for e in self._elements])
+        written = self.elements.written(chosen)
         # Neighbours first: rounding errors of sums stay small.
         values = [*written.values[: sharing.width]]
         while len(values) > 1:

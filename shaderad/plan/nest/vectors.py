@@ -8,8 +8,9 @@ Reads on one side of a choice stay single: beside it, their positions may be out
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 
 from shaderad.ir import composing as c
 from shaderad.ir import nodes, sizes
@@ -18,9 +19,11 @@ from shaderad.ir.dags import in_order, substitute, variables
 from shaderad.ir.nodes import Expr
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import BOOL, DOUBLE, Scalar, Type
-from shaderad.plan.elements import View
-from shaderad.plan.kernels import WIDTH, Writer
+from shaderad.plan.costs import cost_of
+from shaderad.plan.elements import Elements, View
+from shaderad.plan.kernels import WIDTH, IsStored, Writer
 from shaderad.plan.positions import Indices, Position, number
+from shaderad.plan.statements import Written
 
 
 def comes_by_four(element: Type) -> bool:
@@ -124,3 +127,41 @@ def _on_sides(elements: Iterable[Expr]) -> frozenset[str]:
         for side in (part.if_true, part.if_false)
     )
     return frozenset[str]().union(*map(variables, sides))
+
+
+class ThreadElements:
+    """The elements that a thread computes.
+
+    Args:
+        writer: Of its kernel.
+        is_stored: True for values that it reads from memory.
+        requests: Values, and the indices of their elements.
+    """
+
+    def __init__(
+        self, writer: Writer, is_stored: IsStored, requests: Iterable[tuple[Value, Indices]]
+    ) -> None:
+        self._writer, self._reads = writer, ThreadReads(writer)
+        elements = Elements(writer.positions, is_stored, self._reads.read)
+        self._elements = [elements.at(*request) for request in requests]
+        self._fours = self._reads.fours(self._elements)
+
+    @property
+    def cost(self) -> int:
+        """The cost of the code, in additions."""
+        parts = {id(part): part for e in self._elements for part in in_order(e)}
+        return sum(map(cost_of, parts.values()))
+
+    @property
+    def loads(self) -> Sequence[tuple[Size, ...]]:
+        """For each load of four that it may have, the sizes that must be multiples of 4."""
+        return [*self._fours.values()]
+
+    def bound_twice(self, chosen: Sequence[bool]) -> int:
+        """The number of arrays that the kernel binds twice if those of `loads` are chosen."""
+        return self._reads.bound_twice([*compress(self._fours, chosen)])
+
+    def written(self, chosen: Sequence[bool]) -> Written:
+        """The statements that compute them, with those of `loads` that are chosen."""
+        loads = self._reads.loads([*compress(self._fours, chosen)])
+        return self._writer.written([substitute(e, loads) for e in self._elements])

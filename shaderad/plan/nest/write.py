@@ -7,18 +7,15 @@ elements at once where it reads several of them, and stores its results by four.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import compress, product
+from itertools import product
 
 from shaderad.ir.arrays import Value
-from shaderad.ir.dags import in_order, substitute
 from shaderad.ir.nodes import Stmt
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import Access
-from shaderad.plan.costs import cost_of
-from shaderad.plan.elements import Elements
 from shaderad.plan.kernels import IsStored, PlanKernel, number_writer
 from shaderad.plan.nest.nest import AxisKind, Nest, NestPart
-from shaderad.plan.nest.vectors import ThreadReads, quarter_of
+from shaderad.plan.nest.vectors import ThreadElements, quarter_of
 from shaderad.plan.positions import Indices, Position, add, constant, number, times
 
 
@@ -34,33 +31,13 @@ class NestWriter:
         self._nest = nest
         self._writer = number_writer(tuple(nest.extents(AxisKind.THREAD)), is_stored)
         self._places = [*self._of_a_thread()]
-        self._reads = ThreadReads(self._writer)
-        elements = Elements(self._writer.positions, is_stored, self._reads.read)
-        self._elements = [
-            elements.at(value, self._in(value, at)) for value in nest.values for at in self._places
-        ]
-        self._fours = self._reads.fours(self._elements)
-
-    @property
-    def cost(self) -> int:
-        """The cost of the code, in additions."""
-        parts = {id(part): part for e in self._elements for part in in_order(e)}
-        return sum(map(cost_of, parts.values()))
-
-    @property
-    def loads(self) -> Sequence[tuple[Size, ...]]:
-        """For each load of four that it may have, the sizes that must be multiples of 4."""
-        return [*self._fours.values()]
-
-    def bound_twice(self, chosen: Sequence[bool]) -> int:
-        """The number of arrays that the kernel binds twice if those of `loads` are chosen."""
-        return self._reads.bound_twice([*compress(self._fours, chosen)])
+        requests = ((v, self._in(v, at)) for v in nest.values for at in self._places)
+        self.elements = ThreadElements(self._writer, is_stored, requests)
 
     def kernel(self, name: str, chosen: Sequence[bool]) -> PlanKernel:
-        """The kernel with those of `loads` that are chosen."""
+        """The kernel with those loads of its elements that are chosen."""
         writer, count = self._writer, len(self._places)
-        loads = self._reads.loads([*compress(self._fours, chosen)])
-        written = writer.written([substitute(e, loads) for e in self._elements])
+        written = self.elements.written(chosen)
         names = [f"y{k}" for k in range(len(self._nest.values))]
         body: list[Stmt] = [*written.body]
         for k, (output, value) in enumerate(zip(names, self._nest.values, strict=True)):
