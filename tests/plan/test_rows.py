@@ -84,6 +84,22 @@ def test_rows_are_read_once_and_by_four(parallel: sad.Device) -> None:
 
 
 @pytest.mark.gpu
+@pytest.mark.parametrize(("count", "is_by_four"), [(2, True), (20, False)])
+def test_long_code_of_elements_is_written_once(
+    count: int, is_by_four: bool, parallel: sad.Device
+) -> None:
+    def total(x: Any) -> Any:
+        for _ in range(count):
+            x = sad.sin(x)
+        return sad.sum(x, axis=1)
+
+    (step,) = rows_of(total, drawn((4, 64)), shape=shape_of(lanes=32), group_bytes=1024)
+    (name, _), *_ = step.works[0].reads
+    element = step.works[0].kernel.buffer(name).type.element
+    assert isinstance(element, Vector) == is_by_four
+
+
+@pytest.mark.gpu
 def test_totals_of_waves_need_group_memory(parallel: sad.Device) -> None:
     def total(x: Any) -> Any:
         return sad.sum(x, axis=1)

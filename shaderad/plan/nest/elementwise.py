@@ -13,12 +13,8 @@ from shaderad.ir.arrays import Value
 from shaderad.ir.sizes import Size
 from shaderad.plan.kernels import WIDTH, PlanKernel
 from shaderad.plan.nest.nest import AxisKind, nest_of, split
-from shaderad.plan.nest.vectors import ThreadElements, comes_by_four
+from shaderad.plan.nest.vectors import COST_LIMIT, ThreadElements, comes_by_four
 from shaderad.plan.nest.write import NestWriter
-
-COST_LIMIT = 256
-"""The cost of the code of four elements, in additions, beyond which memory is no longer what such
-a kernel waits for."""
 
 
 class FourElements:

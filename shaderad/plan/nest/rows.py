@@ -33,7 +33,7 @@ from shaderad.ir.types import (
 )
 from shaderad.plan.elements import Elements, View
 from shaderad.plan.kernels import WIDTH, PlanKernel, number_writer
-from shaderad.plan.nest.vectors import ThreadElements, comes_by_four, quarter_of
+from shaderad.plan.nest.vectors import COST_LIMIT, ThreadElements, comes_by_four, quarter_of
 from shaderad.plan.positions import Indices, Position, add, constant, number, times
 from shaderad.plan.reductions import Reduction, combined_elements, has_neutral, neutral_of
 
@@ -144,8 +144,8 @@ class Rows:
 
     @cached_property
     def loads(self) -> Sequence[tuple[Size, ...]]:
-        """For each load of four, the sizes that must be multiples of 4."""
-        return self._trial.loads
+        """For each load of four, the sizes that must be multiples of 4; none in long code."""
+        return self._trial.loads if self._trial.cost <= COST_LIMIT else ()
 
     @cached_property
     def _trial(self) -> ThreadElements:

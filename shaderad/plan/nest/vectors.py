@@ -25,6 +25,10 @@ from shaderad.plan.kernels import WIDTH, IsStored, Writer
 from shaderad.plan.positions import Indices, Position, number
 from shaderad.plan.statements import Written
 
+COST_LIMIT = 256
+"""The cost of the code of four elements, in additions, beyond which memory is no longer what such
+a kernel waits for."""
+
 
 def comes_by_four(element: Type) -> bool:
     """True if four elements of this type can be loaded and stored at once."""
