@@ -8,7 +8,7 @@ whether a step only copies. Where sizes are open, what is right for all of them 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -24,7 +24,8 @@ from shaderad.plan.in_group.loops import threads_of
 from shaderad.plan.in_group.writer import THREADS
 from shaderad.plan.kernels import WIDTH, PlanKernel
 from shaderad.plan.nest.elementwise import FourElements
-from shaderad.plan.nest.rows import Rows, sharing_of
+from shaderad.plan.nest.row_work import RowSharing, sharing_of
+from shaderad.plan.nest.rows import Rows
 from shaderad.plan.planning import PORTABLE_BUFFER_LIMIT
 from shaderad.plan.steps import (
     AS_IT_IS,
@@ -34,6 +35,7 @@ from shaderad.plan.steps import (
     Plan,
     Repeat,
     RepeatWhile,
+    RunChain,
     RunKernel,
     RunPass,
     RunRows,
@@ -83,11 +85,21 @@ class PlanChoices:
 
     def _inside(self, plan: Plan) -> Decision[Plan]:
         """`decided` without fills, which take longer than a dispatch in the body of a loop."""
-        steps = [*map(self._of_step, plan.steps)]
+        decision = self._of_steps(plan.steps)
+        return Decision(decision.numbers, lambda: replace(plan, steps=decision.make()))
+
+    def _of_steps(self, steps: Iterable[Step]) -> Decision[tuple[Step, ...]]:
+        decisions = [*map(self._of_chain_or_step, steps)]
         return Decision(
-            tuple(number for step in steps for number in step.numbers),
-            lambda: replace(plan, steps=tuple(step.make() for step in steps)),
+            tuple(number for decision in decisions for number in decision.numbers),
+            lambda: tuple(step for decision in decisions for step in decision.make()),
         )
+
+    def _of_chain_or_step(self, step: Step) -> Decision[tuple[Step, ...]]:
+        if isinstance(step, RunChain):
+            return self._of_chain(step)
+        decision = self._of_step(step)
+        return Decision(decision.numbers, lambda: (decision.make(),))
 
     def _of_step(self, step: Step) -> Decision[Step]:
         if not _may_copy(step):
@@ -134,27 +146,65 @@ class PlanChoices:
 
     def _of_rows(self, step: RunPass, rows: Rows, length: int) -> Decision[Step] | None:
         """The decision about a reduction of rows that are not empty, if threads can share them."""
-        chosen = [*map(self.are_multiples, rows.loads)] if length % WIDTH == 0 else []
-        width = WIDTH if any(chosen) else 1
-        chosen = chosen if width == WIDTH else []
-        parts = sizes.evaluate(rows.part_count, self.known)
-        is_whole = parts == 1 or length <= self.shape.rows.longest_whole
-        own = sharing_of(length if is_whole else length // parts, width, self.shape, rows.total)
-        last = sharing_of(1 if is_whole else parts, 1, self.shape, rows.total)
-        group_bytes = byte_count(rows.total) * max(own.slots, last.slots)
-        if group_bytes > self.group_bytes or not self._binds_few(rows.binding_count(chosen)):
+        chosen = self._loads_of(rows, length)
+        width = WIDTH if chosen else 1
+        parts = rows.parts
+        assert parts is not None
+        part_count = sizes.evaluate(parts.totals.shape[-1], self.known)
+        is_whole = part_count == 1 or length <= self.shape.rows.longest_whole
+        own_length = length if is_whole else sizes.evaluate(parts.length, self.known)
+        own = sharing_of(own_length, width, self.shape, rows.work)
+        last = sharing_of(part_count, 1, self.shape, rows.work)
+        if own is None or last is None or not self._fits(rows, chosen, own, last):
             return None
-        bits = sum(1 << k for k, is_chosen in enumerate(chosen) if is_chosen)
-        numbers = (-2, own.lanes, width, bits)
+        numbers = (-2, own.team.lanes, width, _bits(chosen))
         if is_whole:
-            make = partial(rows.whole, own, *chosen)
-            return Decision((*numbers, 0), lambda: RunRows(step, (make(),), None))
+            works = partial(rows.whole, own, *chosen)
+            return Decision((*numbers, 0), lambda: RunRows(step, own.team.lanes, (works(),), None))
 
         def cut() -> Step:
             works = rows.cut(own, *chosen), rows.added(last)
-            return RunRows(step, works, rows.parts)
+            return RunRows(step, own.team.lanes, works, parts.totals)
 
-        return Decision((*numbers, last.lanes), cut)
+        return Decision((*numbers, last.team.lanes), cut)
+
+    def _of_chain(self, step: RunChain) -> Decision[tuple[Step, ...]]:
+        """The decision whether one kernel computes rows that fit in registers."""
+        work = step.work
+        shared = None
+        if self.shape.rows.is_together and all(map(self._is_known, (work.row_count, work.length))):
+            row_count, length = (
+                sizes.evaluate(size, self.known) for size in (work.row_count, work.length)
+            )
+            if row_count * length > 0:
+                shared = self._in_one_kernel(step, step.rows(self.shape), length)
+        if shared is not None:
+            return shared
+        apart = self._of_steps(step.links)
+        return Decision((0, *apart.numbers), apart.make)
+
+    def _in_one_kernel(
+        self, step: RunChain, rows: Rows, length: int
+    ) -> Decision[tuple[Step, ...]] | None:
+        chosen = self._loads_of(rows, length)
+        sharing = sharing_of(length, WIDTH if chosen else 1, self.shape, rows.work)
+        if sharing is None or not self._fits(rows, chosen, sharing):
+            return None
+        lanes, work = sharing.team.lanes, partial(rows.whole, sharing, *chosen)
+        numbers = (-3, lanes, sharing.width, sharing.registers, sharing.is_even, _bits(chosen))
+        return Decision(numbers, lambda: (RunRows(step, lanes, (work(),), None),))
+
+    def _loads_of(self, rows: Rows, length: int) -> Sequence[bool]:
+        """The loads of four that rows of this length have; none if threads take one element."""
+        chosen = [*map(self.are_multiples, rows.loads)] if length % WIDTH == 0 else []
+        return chosen if any(chosen) else []
+
+    def _fits(self, rows: Rows, chosen: Sequence[bool], *sharings: RowSharing) -> bool:
+        """True if kernels of rows do not need more buffers or group memory than there is."""
+        total_bytes = sum(byte_count(node.results[0].element) for node in rows.work.folds)
+        slots = max(sharing.team.slots for sharing in sharings)
+        has_memory = total_bytes * slots <= self.group_bytes
+        return has_memory and self._binds_few(rows.binding_count(chosen))
 
     # -- elements ----------------------------------------------------------------------------
 
@@ -166,9 +216,9 @@ class PlanChoices:
         chosen = [*map(self.are_multiples, loads)]
         if not self._binds_few(by_four.binding_count(chosen)):
             chosen = [False] * len(chosen)
-        bits = sum(1 << (k + 1) for k, is_chosen in enumerate(chosen) if is_chosen)
         return Decision(
-            (1 + bits,), lambda: replace(step, work=by_four.write(*chosen), by_four=None)
+            (1 + 2 * _bits(chosen),),
+            lambda: replace(step, work=by_four.write(*chosen), by_four=None),
         )
 
     def _binds_few(self, count: int) -> bool:
@@ -290,6 +340,10 @@ class PlanChoices:
             sizes.evaluate(m, self.known) == sizes.evaluate(n, self.known)
             for m, n in zip(a, b, strict=True)
         )
+
+
+def _bits(flags: Sequence[bool]) -> int:
+    return sum(1 << k for k, flag in enumerate(flags) if flag)
 
 
 def _filled(step: Step) -> Step:

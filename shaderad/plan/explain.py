@@ -29,6 +29,7 @@ from shaderad.plan.steps import (
     Plan,
     Repeat,
     RepeatWhile,
+    RunChain,
     RunGroup,
     RunKernel,
     RunPass,
@@ -107,10 +108,8 @@ class _Text:
                 end = ", summed atomically" if Access.ADD in accesses else ""
                 by_four = f" by {WIDTH}" if work.stores_by_four else ""
                 return f"{work.kernel.name} over {self._shape(work.dim)}{by_four}{end}"
-            case RunPass():
-                return self._pass(step)
-            case RunRows():
-                return self._pass(step.instead) + self._threads(step)
+            case RunPass() | RunChain() | RunRows():
+                return self._rows(step)
             case RunTiles(tiles=work):
                 return f"sum over tiles {self._shape(work.dim)}"
             case CallKernel(call=call):
@@ -136,14 +135,22 @@ class _Text:
         is_shown = epilogue is not None and epilogue.reader is not None
         end = f", then {kernel_name(step.results[-1])}" if is_shown else ""
         by = ", ".join(dict.fromkeys(op.name for op in ops))
-        return f"{kind} by {by}{fused}{end} over {self._shape(node.operands[0].shape)}"
+        return f"{kind} by {by}{fused}{end}"
+
+    def _rows(self, step: RunPass | RunChain | RunRows) -> str:
+        """Reductions, a scan, or a chain."""
+        if isinstance(step, RunRows):
+            return self._rows(step.instead) + self._threads(step)
+        links = step.links if isinstance(step, RunChain) else (step,)
+        names = (s.work.kernel.name if isinstance(s, RunKernel) else self._pass(s) for s in links)
+        shape = step.work.places if isinstance(step, RunChain) else step.shape
+        return f"{', '.join(names)} over {self._shape(shape)}"
 
     def _threads(self, step: RunRows) -> str:
         """How threads share rows."""
-        *_, lanes = step.works[0].dim
         if step.parts is None:
-            return f", {lanes} threads per row"
-        return f", {self._size(step.parts.shape[-1])} parts per row, {lanes} threads per part"
+            return f", {step.team} threads per row"
+        return f", {self._size(step.parts.shape[-1])} parts per row, {step.team} threads per part"
 
     # -- values ----------------------------------------------------------------------------
 

@@ -19,7 +19,8 @@ from shaderad.ir.sizes import Shape, Size
 from shaderad.plan.call_kernels import CallKernel
 from shaderad.plan.kernels import PlanKernel
 from shaderad.plan.nest.elementwise import FourElements
-from shaderad.plan.nest.rows import Rows, has_rows
+from shaderad.plan.nest.row_work import RowWork, has_rows
+from shaderad.plan.nest.rows import Rows
 from shaderad.plan.reductions import Reduction
 
 
@@ -104,8 +105,15 @@ class RunPass:
         node, is_quiet = self.node, all(work.bounds == "unchecked" for work in self.works)
         if isinstance(node, arrays.Scan) or not is_quiet or not has_rows(node):
             return None
-        name, beside = self.producer.kernel.name, [v for _, v in self.producer.writes[1:]]
-        return cache(partial(Rows, node, name, self.reads, self.results, beside))
+        return cache(partial(Rows, self.row_work(node)))
+
+    def row_work(self, node: Reduction) -> RowWork:
+        """The work of threads that share rows, for its node."""
+        beside = tuple(v for _, v in self.producer.writes[1:])
+        reads = frozenset(self.reads) - {node.results[0], *self.results, *beside}
+        return RowWork(
+            self.producer.kernel.name, (node,), self.results, (beside, ()), frozenset(beside), reads
+        )
 
     @property
     def results(self) -> tuple[Value, ...]:
@@ -118,11 +126,36 @@ class RunPass:
 
 
 @dataclass(frozen=True, eq=False)
-class RunRows:
-    """A reduction by kernels whose threads share rows."""
+class RunChain:
+    """Steps that compute the same rows, one after the other or in one kernel: see `choices.py`."""
 
-    instead: RunPass
+    links: tuple[RunPass | RunKernel, ...]
+    work: RowWork
+    """The same as one kernel, which does not store what is read in it alone."""
+
+    @property
+    def reads(self) -> tuple[Value, ...]:
+        every = dict.fromkeys(v for link in self.links for v in link.reads)
+        return tuple(v for v in every if v in self.work.reads)
+
+    @property
+    def writes(self) -> tuple[Value, ...]:
+        return self.work.writes
+
+    @cached_property
+    def rows(self) -> Callable[[LaunchShape], Rows]:
+        """Gives the kernel whose threads share rows."""
+        return cache(partial(Rows, self.work))
+
+
+@dataclass(frozen=True, eq=False)
+class RunRows:
+    """Reductions by kernels whose threads share rows."""
+
+    instead: RunPass | RunChain
     """The same by passes of the library, which can run by windows of large arrays."""
+    team: int
+    """Threads of a row, or of a part."""
     works: tuple[PlanKernel, ...]
     """One kernel, or that of parts and that of their totals."""
     parts: Value | None
@@ -315,6 +348,7 @@ class RepeatWhile:
 Step = (
     RunKernel
     | RunPass
+    | RunChain
     | RunRows
     | RunTiles
     | RunGroup
@@ -338,13 +372,15 @@ class Plan:
 def by_passes(plan: Plan) -> Plan:
     """`plan` with passes of the library in place of kernels whose threads share rows."""
 
-    def step_of(step: Step) -> Step:
+    def steps_of(step: Step) -> tuple[Step, ...]:
         match step:
-            case RunRows():
-                return step.instead
+            case RunRows(instead=RunChain() as chain):
+                return chain.links
+            case RunRows(instead=RunPass() as one):
+                return (one,)
             case Repeat() | RepeatWhile():
-                return replace(step, body=by_passes(step.body))
+                return (replace(step, body=by_passes(step.body)),)
             case _:
-                return step
+                return (step,)
 
-    return replace(plan, steps=tuple(map(step_of, plan.steps)))
+    return replace(plan, steps=tuple(s for step in plan.steps for s in steps_of(step)))

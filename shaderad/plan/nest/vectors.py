@@ -8,7 +8,7 @@ Reads on one side of a choice stay single: beside it, their positions may be out
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress
 
@@ -78,6 +78,11 @@ class ThreadReads:
         name = self._name_by_read.setdefault(key, f"read{len(self._name_by_read)}")
         return c.variable(name, value.element)
 
+    @property
+    def elements(self) -> Collection[tuple[Value, Position]]:
+        """The elements that are read."""
+        return self._name_by_read.keys()
+
     def fours(self, elements: Iterable[Expr]) -> dict[Four, tuple[Size, ...]]:
         """Adjacent elements of which `elements` use several.
 
@@ -96,15 +101,15 @@ class ThreadReads:
             multiples[four] = tuple(dict.fromkeys((count, *quarter.multiples)))
         return {four: multiples[four] for four, found in components.items() if len(found) > 1}
 
-    def bound_twice(self, fours: Collection[Four]) -> int:
-        """The number of arrays that are read by four and by element."""
-        by_four = {value for value, _ in fours}
-        by_element = {
+    def bound(self, fours: Collection[Four]) -> tuple[frozenset[Value], frozenset[Value]]:
+        """The arrays that are read by four, and those that are read by element."""
+        by_four = frozenset(value for value, _ in fours)
+        by_element = frozenset(
             value
             for value, at in self._name_by_read
             if (quarter := quarter_of(at)) is None or (value, quarter.at) not in fours
-        }
-        return len(by_four & by_element)
+        )
+        return by_four, by_element
 
     def loads(self, fours: Collection[Four]) -> Mapping[str, Expr]:
         """Elements for the variables of all reads; `fours` are loaded at once."""
@@ -138,15 +143,25 @@ class ThreadElements:
 
     Args:
         writer: Of its kernel.
-        is_stored: True for values that it reads from memory.
+        is_stored: True for values that it does not compute.
         requests: Values, and the indices of their elements.
+        own: Gives elements that the thread has already, `None` for those in memory.
     """
 
     def __init__(
-        self, writer: Writer, is_stored: IsStored, requests: Iterable[tuple[Value, Indices]]
+        self,
+        writer: Writer,
+        is_stored: IsStored,
+        requests: Iterable[tuple[Value, Indices]],
+        own: Callable[[Value, Indices], Expr | None] = lambda _, __: None,
     ) -> None:
         self._writer, self._reads = writer, ThreadReads(writer)
-        elements = Elements(writer.positions, is_stored, self._reads.read)
+
+        def read(value: Value, at: Indices, view: View | None) -> Expr:
+            element = own(value, at)
+            return self._reads.read(value, at, view) if element is None else element
+
+        elements = Elements(writer.positions, is_stored, read)
         self._elements = [elements.at(*request) for request in requests]
         self._fours = self._reads.fours(self._elements)
 
@@ -157,15 +172,20 @@ class ThreadElements:
         return sum(map(cost_of, parts.values()))
 
     @property
+    def reads(self) -> Collection[tuple[Value, Position]]:
+        """The elements that it reads from memory, by their numbers."""
+        return self._reads.elements
+
+    @property
     def loads(self) -> Sequence[tuple[Size, ...]]:
         """For each load of four that it may have, the sizes that must be multiples of 4."""
         return [*self._fours.values()]
 
-    def bound_twice(self, chosen: Sequence[bool]) -> int:
-        """The number of arrays that the kernel binds twice if those of `loads` are chosen."""
-        return self._reads.bound_twice([*compress(self._fours, chosen)])
+    def bound(self, chosen: Sequence[bool]) -> tuple[frozenset[Value], frozenset[Value]]:
+        """Arrays that are read by four and by element, if those of `loads` are chosen."""
+        return self._reads.bound([*compress(self._fours, chosen)])
 
-    def written(self, chosen: Sequence[bool]) -> Written:
+    def written(self, chosen: Sequence[bool], prefix: str = "t") -> Written:
         """The statements that compute them, with those of `loads` that are chosen."""
         loads = self._reads.loads([*compress(self._fours, chosen)])
-        return self._writer.written([substitute(e, loads) for e in self._elements])
+        return self._writer.written([substitute(e, loads) for e in self._elements], prefix)
