@@ -24,7 +24,7 @@ from shaderad.plan.in_group.loops import threads_of
 from shaderad.plan.in_group.writer import THREADS
 from shaderad.plan.kernels import WIDTH, PlanKernel
 from shaderad.plan.nest.elementwise import FourElements
-from shaderad.plan.nest.row_work import RowSharing, sharing_of
+from shaderad.plan.nest.row_work import RowSharing, sharing_across, sharing_along
 from shaderad.plan.nest.rows import Rows
 from shaderad.plan.planning import PORTABLE_BUFFER_LIMIT
 from shaderad.plan.steps import (
@@ -137,74 +137,87 @@ class PlanChoices:
         row_count, count = (sizes.evaluate(size, self.known) for size in (rows, length))
         needed = step.layout(self.shape).needed(row_count, count)
         by_passes = replace(step, needed=needed)
-        if self.shape.rows.is_together and step.rows is not None and row_count * count > 0:
-            shared = self._of_rows(by_passes, step.rows(self.shape), count)
-            if shared is not None:
-                return shared
+        shared = None if step.rows is None else self._of_rows(by_passes, step.rows(self.shape))
+        if shared is not None:
+            return shared
         bits = sum(1 << (k + 1) for k in needed)
         return Decision((1 + bits,), lambda: by_passes)
 
-    def _of_rows(self, step: RunPass, rows: Rows, length: int) -> Decision[Step] | None:
-        """The decision about a reduction of rows that are not empty, if threads can share them."""
-        chosen = self._loads_of(rows, length)
-        width = WIDTH if chosen else 1
-        parts = rows.parts
+    def _of_rows(self, step: RunPass | RunTiles, rows: Rows) -> Decision[Step] | None:
+        """The decision about one reduction, if threads can share its rows."""
+        length = self._length_of(rows)
+        shared = None if length is None else self._sharing(rows, length)
+        if length is None or shared is None:
+            return None
+        whole, chosen = shared
+        parts = rows.parts(whole.team.span * whole.rows)
         assert parts is not None
         part_count = sizes.evaluate(parts.totals.shape[-1], self.known)
-        is_whole = part_count == 1 or length <= self.shape.rows.longest_whole
-        own_length = length if is_whole else sizes.evaluate(parts.length, self.known)
-        own = sharing_of(own_length, width, self.shape, rows.work)
-        last = sharing_of(part_count, 1, self.shape, rows.work)
-        if own is None or last is None or not self._fits(rows, chosen, own, last):
+        part_length = sizes.evaluate(parts.length, self.known)
+        longest = WIDTH * part_length if whole.is_across else self.shape.rows.longest_whole
+        if part_count == 1 or length <= longest:
+            if not self._fits(rows, chosen, whole):
+                return None
+            works = partial(rows.whole, whole, *chosen)
+            return Decision(
+                (*_numbers(whole), _bits(chosen), 0),
+                lambda: RunRows(step, whole, (works(),), None),
+            )
+        own = self._sharing(rows, part_length)
+        last = sharing_along(part_count, 1, self.shape, rows.work)
+        if own is None or last is None or not self._fits(rows, chosen, own[0], last):
             return None
-        numbers = (-2, own.team.lanes, width, _bits(chosen))
-        if is_whole:
-            works = partial(rows.whole, own, *chosen)
-            return Decision((*numbers, 0), lambda: RunRows(step, own.team.lanes, (works(),), None))
 
         def cut() -> Step:
-            works = rows.cut(own, *chosen), rows.added(last)
-            return RunRows(step, own.team.lanes, works, parts.totals)
+            works = rows.cut(own[0], parts, *chosen), rows.added(last, parts)
+            return RunRows(step, own[0], works, parts.totals)
 
-        return Decision((*numbers, last.team.lanes), cut)
+        return Decision((*_numbers(own[0]), _bits(chosen), last.team.lanes), cut)
 
-    def _of_chain(self, step: RunChain) -> Decision[tuple[Step, ...]]:
-        """The decision whether one kernel computes rows that fit in registers."""
-        work = step.work
-        shared = None
-        if self.shape.rows.is_together and all(map(self._is_known, (work.row_count, work.length))):
-            row_count, length = (
-                sizes.evaluate(size, self.known) for size in (work.row_count, work.length)
-            )
-            if row_count * length > 0:
-                shared = self._in_one_kernel(step, step.rows(self.shape), length)
-        if shared is not None:
-            return shared
-        apart = self._of_steps(step.links)
-        return Decision((0, *apart.numbers), apart.make)
-
-    def _in_one_kernel(
-        self, step: RunChain, rows: Rows, length: int
-    ) -> Decision[tuple[Step, ...]] | None:
-        chosen = self._loads_of(rows, length)
-        sharing = sharing_of(length, WIDTH if chosen else 1, self.shape, rows.work)
-        if sharing is None or not self._fits(rows, chosen, sharing):
+    def _length_of(self, rows: Rows) -> int | None:
+        """The length of rows that are not empty, on a device whose threads can share them."""
+        extents = rows.work.places
+        if not self.shape.rows.is_together or not all(map(self._is_known, extents)):
             return None
-        lanes, work = sharing.team.lanes, partial(rows.whole, sharing, *chosen)
-        numbers = (-3, lanes, sharing.width, sharing.registers, sharing.is_even, _bits(chosen))
-        return Decision(numbers, lambda: (RunRows(step, lanes, (work(),), None),))
+        *_, length = known = [sizes.evaluate(extent, self.known) for extent in extents]
+        return length if all(known) else None
 
-    def _loads_of(self, rows: Rows, length: int) -> Sequence[bool]:
-        """The loads of four that rows of this length have; none if threads take one element."""
-        chosen = [*map(self.are_multiples, rows.loads)] if length % WIDTH == 0 else []
-        return chosen if any(chosen) else []
+    def _sharing(self, rows: Rows, length: int) -> tuple[RowSharing, Sequence[bool]] | None:
+        """How threads share rows, or parts, of this length, and which loads are by four."""
+        chosen = [*map(self.are_multiples, rows.loads)]
+        sharing = None
+        if rows.is_across:
+            columns = sizes.evaluate(rows.work.places[-2], self.known)
+            chosen = chosen if columns % WIDTH == 0 and any(chosen) else []
+            count = WIDTH if chosen else 1
+            sharing = sharing_across(length, columns, count, self.shape, rows.work)
+        if sharing is None:
+            is_whole = length % WIDTH == 0 and any(chosen) and not rows.is_across
+            chosen = chosen if is_whole else []
+            sharing = sharing_along(length, WIDTH if chosen else 1, self.shape, rows.work)
+        return None if sharing is None else (sharing, chosen)
 
     def _fits(self, rows: Rows, chosen: Sequence[bool], *sharings: RowSharing) -> bool:
         """True if kernels of rows do not need more buffers or group memory than there is."""
         total_bytes = sum(byte_count(node.results[0].element) for node in rows.work.folds)
-        slots = max(sharing.team.slots for sharing in sharings)
+        slots = max(sharing.team.slots * sharing.rows for sharing in sharings)
         has_memory = total_bytes * slots <= self.group_bytes
         return has_memory and self._binds_few(rows.binding_count(chosen))
+
+    def _of_chain(self, step: RunChain) -> Decision[tuple[Step, ...]]:
+        """The decision whether one kernel computes rows that fit in registers."""
+        rows = step.rows(self.shape)
+        length = self._length_of(rows)
+        shared = None if length is None else self._sharing(rows, length)
+        if shared is None or not self._fits(rows, shared[1], shared[0]):
+            apart = self._of_steps(step.links)
+            return Decision((0, *apart.numbers), apart.make)
+        sharing, chosen = shared
+        work = partial(rows.whole, sharing, *chosen)
+        return Decision(
+            (*_numbers(sharing), _bits(chosen)),
+            lambda: (RunRows(step, sharing, (work(),), None),),
+        )
 
     # -- elements ----------------------------------------------------------------------------
 
@@ -228,6 +241,9 @@ class PlanChoices:
     # -- tiles -----------------------------------------------------------------------------
 
     def _of_tiles(self, step: RunTiles) -> Decision[Step]:
+        shared = None if step.rows is None else self._of_rows(step, step.rows(self.shape))
+        if shared is not None:
+            return shared
         wide, narrow = step.wide, step.narrow
         kind = AS_IT_IS if wide is None else self.tiles_kind(wide)
         if wide is None or kind == AS_IT_IS:
@@ -340,6 +356,13 @@ class PlanChoices:
             sizes.evaluate(m, self.known) == sizes.evaluate(n, self.known)
             for m, n in zip(a, b, strict=True)
         )
+
+
+def _numbers(sharing: RowSharing) -> tuple[int, ...]:
+    """What tells a sharing of rows on one device from others."""
+    kind = -3 if sharing.is_across else -2
+    count = max(sharing.width, sharing.rows)
+    return kind, sharing.team.lanes, sharing.team.span, count, sharing.registers, sharing.is_even
 
 
 def _bits(flags: Sequence[bool]) -> int:

@@ -137,10 +137,13 @@ class _Text:
         by = ", ".join(dict.fromkeys(op.name for op in ops))
         return f"{kind} by {by}{fused}{end}"
 
-    def _rows(self, step: RunPass | RunChain | RunRows) -> str:
+    def _rows(self, step: RunPass | RunChain | RunRows | RunTiles) -> str:
         """Reductions, a scan, or a chain."""
         if isinstance(step, RunRows):
             return self._rows(step.instead) + self._threads(step)
+        if isinstance(step, RunTiles):
+            assert step.total.producer is not None
+            return f"reduce by add over {self._shape(step.total.producer.operands[0].shape)}"
         links = step.links if isinstance(step, RunChain) else (step,)
         names = (s.work.kernel.name if isinstance(s, RunKernel) else self._pass(s) for s in links)
         shape = step.work.places if isinstance(step, RunChain) else step.shape
@@ -148,9 +151,12 @@ class _Text:
 
     def _threads(self, step: RunRows) -> str:
         """How threads share rows."""
+        sharing, lanes = step.sharing, step.sharing.team.lanes
+        adjacent = f", {sharing.team.span * sharing.rows} rows at once" if sharing.is_across else ""
         if step.parts is None:
-            return f", {step.team} threads per row"
-        return f", {self._size(step.parts.shape[-1])} parts per row, {step.team} threads per part"
+            return f", {lanes} threads per row{adjacent}"
+        parts = self._size(step.parts.shape[-1])
+        return f", {parts} parts per row, {lanes} threads per part{adjacent}"
 
     # -- values ----------------------------------------------------------------------------
 

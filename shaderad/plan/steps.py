@@ -19,7 +19,7 @@ from shaderad.ir.sizes import Shape, Size
 from shaderad.plan.call_kernels import CallKernel
 from shaderad.plan.kernels import PlanKernel
 from shaderad.plan.nest.elementwise import FourElements
-from shaderad.plan.nest.row_work import RowWork, has_rows
+from shaderad.plan.nest.row_work import RowSharing, RowWork, has_rows
 from shaderad.plan.nest.rows import Rows
 from shaderad.plan.reductions import Reduction
 
@@ -152,10 +152,10 @@ class RunChain:
 class RunRows:
     """Reductions by kernels whose threads share rows."""
 
-    instead: RunPass | RunChain
+    instead: RunPass | RunChain | RunTiles
     """The same by passes of the library, which can run by windows of large arrays."""
-    team: int
-    """Threads of a row, or of a part."""
+    sharing: RowSharing
+    """How threads share rows, or parts of them."""
     works: tuple[PlanKernel, ...]
     """One kernel, or that of parts and that of their totals."""
     parts: Value | None
@@ -231,6 +231,8 @@ class RunTiles:
     narrow: NarrowTiles
     wide: WideTiles | None = None
     """In place of `tiles`, where sizes allow it: see `choices.py`."""
+    rows: Callable[[LaunchShape], Rows] | None = None
+    """For sums of columns, gives kernels whose adjacent threads have adjacent columns."""
 
     @property
     def works(self) -> tuple[PlanKernel, ...]:
@@ -376,7 +378,7 @@ def by_passes(plan: Plan) -> Plan:
         match step:
             case RunRows(instead=RunChain() as chain):
                 return chain.links
-            case RunRows(instead=RunPass() as one):
+            case RunRows(instead=RunPass() | RunTiles() as one):
                 return (one,)
             case Repeat() | RepeatWhile():
                 return (replace(step, body=by_passes(step.body)),)

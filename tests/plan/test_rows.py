@@ -15,7 +15,7 @@ from shaderad.ir import arrays, nodes, ops, walk
 from shaderad.ir.arrays import ArrayType, Value
 from shaderad.ir.types import FLOAT, Access, Vector
 from shaderad.plan.choices import PlanChoices
-from shaderad.plan.nest.row_work import RowSharing, RowWork, sharing_of
+from shaderad.plan.nest.row_work import RowSharing, RowWork, sharing_along
 from shaderad.plan.nest.teams import Team
 from shaderad.plan.planning import plan
 from shaderad.plan.steps import RunRows
@@ -66,7 +66,7 @@ def rows_of(function: Any, *args: Any, shape: LaunchShape, **limits: int) -> lis
 def test_lanes_follow_from_the_length(
     length: int, width: int, lanes: int, expected: RowSharing
 ) -> None:
-    assert sharing_of(length, width, shape_of(lanes=lanes), sum_of_rows(length)) == expected
+    assert sharing_along(length, width, shape_of(lanes=lanes), sum_of_rows(length)) == expected
 
 
 def sum_of_rows(length: int) -> RowWork:
@@ -113,8 +113,8 @@ def test_totals_of_waves_need_group_memory(parallel: sad.Device) -> None:
         return sad.sum(x, axis=1)
 
     x, shape = drawn((2, 4096)), shape_of(lanes=32)
-    assert not rows_of(total, x, shape=shape, group_bytes=127)
-    assert rows_of(total, x, shape=shape, group_bytes=128)
+    assert not rows_of(total, x, shape=shape, group_bytes=31)
+    assert rows_of(total, x, shape=shape, group_bytes=32)
 
 
 @pytest.mark.gpu

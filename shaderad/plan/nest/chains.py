@@ -42,7 +42,7 @@ def with_chains(steps: Sequence[Step], outputs: Collection[Value], limit: int) -
     result = [*steps]
     start = 0
     while start < len(result):
-        search = _Search(result, start, outputs, limit)
+        search = _ChainSearch(result, start, outputs, limit)
         chain = search.run()
         if chain is not None:
             result = [*result[:start], *search.before, chain, *search.after]
@@ -51,7 +51,7 @@ def with_chains(steps: Sequence[Step], outputs: Collection[Value], limit: int) -
     return tuple(result)
 
 
-class _Search:
+class _ChainSearch:
     """Looks for the chain that begins with step `start` of `steps`."""
 
     def __init__(

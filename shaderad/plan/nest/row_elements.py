@@ -7,7 +7,7 @@ that it visits. Invariant: a row needs no total of another row.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -33,42 +33,50 @@ class NotRowwiseError(Exception):
 
 
 class RowPlaces:
-    """The places that a thread visits in a step.
+    """The places that a thread visits in a step: several of one row, or one of several rows.
 
     Args:
-        shape: The number and the length of rows.
+        shape: The axes of rows, and their length.
         writer: Of the kernel.
-        row: The number of the thread's row.
-        width: Adjacent elements of a step.
+        rows: The thread's rows, by their indices.
+        width: Adjacent elements of a step; 1 if there are several rows.
     """
 
-    def __init__(self, shape: Shape, writer: Writer, row: Position, width: int) -> None:
-        self._row, self._writer, self.width = row, writer, width
-        self._shape = shape
-        self._count = sizes.product(self._shape)
-        self._step = writer.positions.of(c.variable(STEP, INT))
+    def __init__(
+        self, shape: Shape, writer: Writer, rows: Sequence[Indices], width: int = 1
+    ) -> None:
+        self.rows, self._writer, self._width = rows, writer, width
+        self._shape, self._size = shape, sizes.product(shape)
+        self.step = writer.positions.of(c.variable(STEP, INT))
+        self.count = max(width, len(rows))
+        """The elements of a step."""
 
     def element(self, value: Value, k: int) -> Indices:
         """The indices in `value` of element `k` of those of a step."""
-        at = add(times(self._step, self.width), constant(k))
-        return self._writer.positions.reshaped((self._row, at), self._shape, value.shape)
+        row = self.rows[k if self._width == 1 else 0]
+        at = add(times(self.step, self._width), constant(k if self._width > 1 else 0))
+        return self._writer.positions.reshaped((*row, at), self._shape, value.shape)
 
-    def of_row(self, value: Value) -> Indices:
-        """The indices in `value`, which has an element for each row."""
-        return self._writer.positions.reshaped((self._row,), self._shape[:1], value.shape)
+    def of_row(self, value: Value, k: int) -> Indices:
+        """The indices in `value`, which has an element for each row, of that for row `k`."""
+        return self.in_shape(value.shape, k)
+
+    def in_shape(self, shape: Shape, k: int) -> Indices:
+        """The indices of row `k` in rows of this shape."""
+        return self._writer.positions.reshaped(self.rows[k], self._shape[:-1], shape)
 
     def component(self, value: Value, at: Position) -> int | None:
         """The place in a step of element number `at`; `None` if no step visits it there."""
-        if sizes.product(value.shape) != self._count:
+        if sizes.product(value.shape) != self._size:
             return None
-        difference = add(at, times(number(self.element(value, 0), value.shape), -1))
-        k = difference.constant
-        is_own = not difference.terms and isinstance(k, int) and 0 <= k < self.width
-        return k if isinstance(k, int) and is_own else None
+        own = (number(self.element(value, k), value.shape) for k in range(self.count))
+        return next((k for k, place in enumerate(own) if place == at), None)
 
-    def is_own_row(self, value: Value, at: Indices) -> bool:
-        """True if `at` is the place of the thread's row in `value`."""
-        return number(at, value.shape) == number(self.of_row(value), value.shape)
+    def row(self, value: Value, at: Indices) -> int | None:
+        """The row of the thread whose element `at` is in `value`; `None` if it is none of them."""
+        own = (self.of_row(value, k) for k in range(len(self.rows)))
+        place = number(at, value.shape)
+        return next((k for k, row in enumerate(own) if number(row, value.shape) == place), None)
 
 
 class RowElements:
@@ -78,7 +86,7 @@ class RowElements:
         work: The work.
         writer: Of the kernel.
         places: Those that the thread visits.
-        totals: Variables for the totals of `work.folds`, by their values.
+        totals: Variables for the totals of `work.folds`, for each row of the thread.
         held: Gives what registers hold.
         source: A value whose elements are folded in place of those of the only reduction.
     """
@@ -88,7 +96,7 @@ class RowElements:
         work: RowWork,
         writer: Writer,
         places: RowPlaces,
-        totals: Mapping[Value, Expr],
+        totals: Mapping[Value, Sequence[Expr]],
         held: Held,
         source: Value | None = None,
     ) -> None:
@@ -98,12 +106,12 @@ class RowElements:
         self.of_phase = cache(self._of_phase)
 
     def _of_phase(self, phase: int) -> ThreadElements:
-        """The elements of a phase: `width` of each of its values."""
+        """The elements of a phase: those of a step of each of its values."""
         values, places = self.values(phase), self._places
         return ThreadElements(
             self._writer,
             lambda v: self._is_there(v, phase),
-            ((v, places.element(v, k)) for v in values for k in range(places.width)),
+            ((v, places.element(v, k)) for v in values for k in range(places.count)),
             lambda v, at: self._own(v, at, phase),
         )
 
@@ -129,9 +137,12 @@ class RowElements:
         Raises:
             NotRowwiseError: The total at `at` is that of another row.
         """
-        if value in self._totals and not self._places.is_own_row(value, at):
+        if value not in self._totals:
+            return None
+        row = self._places.row(value, at)
+        if row is None:
             raise NotRowwiseError
-        return self._totals.get(value)
+        return self._totals[value][row]
 
     def _own(self, value: Value, at: Indices, phase: int) -> Expr | None:
         """The element of a value if the thread has it already.
@@ -175,8 +186,8 @@ def with_registers(work: RowWork) -> RowWork:
 def _read_again(work: RowWork, phase: int) -> set[Value]:
     """The values of which a phase reads what the thread may hold from earlier phases."""
     writer = number_writer((work.row_count, 1), work.reads.__contains__)
-    places = RowPlaces((work.row_count, work.length), writer, writer.own[0], WIDTH)
-    totals = {node.results[0]: c.variable("total", node.results[0].element) for node in work.folds}
+    places = RowPlaces((work.row_count, work.length), writer, [writer.own[:1]], WIDTH)
+    totals = {v: [c.variable("total", v.element)] for node in work.folds for v in node.results}
     values: set[Value] = set()
 
     def held(value: Value, _: int) -> Expr:

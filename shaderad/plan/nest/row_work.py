@@ -6,7 +6,6 @@ phase a thread visits its elements of the row.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from shaderad.compiler.launch_shapes import LaunchShape
@@ -22,6 +21,10 @@ FEWEST_LOADS = 2
 """The loads of each lane, unless a row is shorter."""
 MOST_HELD = 32
 """The most elements of a row that a lane holds: the code of each is written out."""
+MOST_SPAN = 64
+"""The most threads with adjacent rows; the others of a workgroup are lanes of these."""
+FEWEST_ADJACENT = 8
+"""The fewest adjacent numbers that adjacent threads should access."""
 _STATE_LIMIT = 64
 """The most bytes of a total: group memory holds one for each team of a workgroup."""
 _WORD = 4
@@ -98,18 +101,77 @@ class RowSharing:
 
     Attributes:
         team: The threads of a row or part.
-        width: Elements that a lane takes at a time, 1 or 4.
+        width: Adjacent elements of a row that a lane takes at a time, 1 or 4.
+        rows: Adjacent rows of which a lane takes an element at a time, 1 or 4.
+        is_across: True if adjacent threads have adjacent rows; else they are lanes of one row.
         registers: Steps of a lane whose elements it holds; 0 if it holds none.
         is_even: True if all lanes take as many steps as there are registers.
     """
 
     team: Team
-    width: int
+    width: int = 1
+    rows: int = 1
+    is_across: bool = False
     registers: int = 0
     is_even: bool = False
 
 
-ALONE = Team(1, 1, 1)
+ALONG = RowSharing(Team(1, 1, 1), width=WIDTH)
+"""A lane that takes four elements of a row."""
+ACROSS = RowSharing(Team(1, 1, 1), rows=WIDTH, is_across=True)
+"""A lane that takes elements of four rows."""
+
+
+def sharing_along(length: int, width: int, shape: LaunchShape, work: RowWork) -> RowSharing | None:
+    """The sharing for rows or parts of `length` elements; `None` if registers are too few."""
+    steps = length // width
+    most = shape.workgroup & -shape.workgroup
+    lanes, registers = _lanes(steps, width, most, shape, work)
+    if registers is None:
+        return None
+    is_even = registers > 0 and steps == registers * lanes
+    crosses = all(crosses_waves(node.results[0].element) for node in work.folds)
+    wave = min(lanes, shape.wave) if crosses else 1
+    team = Team(lanes, wave, shape.workgroup)
+    return RowSharing(team, width=width, registers=registers, is_even=is_even)
+
+
+def sharing_across(
+    length: int, columns: int, rows: int, shape: LaunchShape, work: RowWork
+) -> RowSharing | None:
+    """The sharing of threads for `columns` adjacent rows; `None` where `sharing_along` is better.
+
+    Each takes an element of `rows` of them at a time.
+    """
+    most = shape.workgroup & -shape.workgroup
+    span = min(most, MOST_SPAN, _power_below(max(1, columns // rows)))
+    lanes, registers = _lanes(length, rows, most // span, shape, work)
+    if registers is None or span * rows < FEWEST_ADJACENT:
+        return None
+    is_even = registers > 0 and length == registers * lanes
+    team = Team(lanes, 1, shape.workgroup, span)
+    return RowSharing(team, rows=rows, is_across=True, registers=registers, is_even=is_even)
+
+
+def _lanes(
+    steps: int, count: int, most: int, shape: LaunchShape, work: RowWork
+) -> tuple[int, int | None]:
+    """The lanes for so many steps of `count` elements, and the steps that one of them holds.
+
+    The latter is `None` if registers are too few.
+    """
+    lanes = min(most, _power_below(max(1, steps // FEWEST_LOADS)))
+    if not work.first_phase:
+        return lanes, 0
+    room = min(MOST_HELD, shape.held_words // work.held_words) // count
+    while lanes < most and lanes * room < steps:
+        lanes *= 2
+    registers = -(-steps // lanes)
+    return lanes, registers if registers <= room else None
+
+
+def _power_below(count: int) -> int:
+    return 1 << (count.bit_length() - 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,41 +187,17 @@ class RowParts:
     length: Size
 
 
-def parts_of(work: RowWork, shape: LaunchShape) -> RowParts:
-    """The parts of rows of one reduction; one for each row if these are short."""
+def parts_of(work: RowWork, shape: LaunchShape, adjacent: int = 1) -> RowParts:
+    """The parts of rows of one reduction; one for each row if these are short.
+
+    A workgroup folds parts of so many `adjacent` rows.
+    """
     (node,) = work.folds
-    each = sizes.floor_divide(shape.rows.chunk_limit, sizes.maximum(1, work.row_count))
-    wanted = sizes.minimum(sizes.divide_up(work.length, shape.row_part), each)
+    groups = sizes.maximum(1, sizes.divide_up(work.row_count, adjacent))
+    least = max(WIDTH, shape.row_part * (WIDTH if adjacent > 1 else 1) // adjacent)
+    wanted = sizes.divide_up(work.length, least)
+    wanted = sizes.minimum(wanted, sizes.floor_divide(shape.rows.chunk_limit, groups))
     fours = sizes.divide_up(work.length, sizes.multiply(WIDTH, sizes.maximum(1, wanted)))
     length = sizes.multiply(WIDTH, sizes.maximum(1, fours))
     count = sizes.maximum(1, sizes.divide_up(work.length, length))
     return RowParts(Value(ArrayType(node.results[0].element, (work.row_count, count))), length)
-
-
-def sharing_of(length: int, width: int, shape: LaunchShape, work: RowWork) -> RowSharing | None:
-    """The sharing for rows or parts of `length` elements; `None` if registers are too few."""
-    steps = length // width
-    most = shape.workgroup & -shape.workgroup
-    lanes = min(most, _power_below(max(1, steps // FEWEST_LOADS)))
-    registers = 0
-    if work.first_phase:
-        most_elements = min(MOST_HELD, shape.held_words // work.held_words)
-        room = most_elements // width
-        while lanes < most and lanes * room < steps:
-            lanes *= 2
-        registers = -(-steps // lanes)
-        if registers > room:
-            return None
-    team = team_of(lanes, shape, work.folds)
-    return RowSharing(team, width, registers, registers > 0 and steps == registers * lanes)
-
-
-def team_of(lanes: int, shape: LaunchShape, folds: Iterable[Reduction]) -> Team:
-    """The team with so many lanes that fold these totals."""
-    crosses = all(crosses_waves(node.results[0].element) for node in folds)
-    wave = min(lanes, shape.wave) if crosses else 1
-    return Team(lanes, wave, shape.workgroup)
-
-
-def _power_below(count: int) -> int:
-    return 1 << (count.bit_length() - 1)

@@ -9,13 +9,13 @@ from shaderad.ir import composing as c
 from shaderad.ir import nodes, ops, sizes
 from shaderad.ir.arrays import Value
 from shaderad.ir.nodes import Assign, Expr, For, If, Stmt, Store
-from shaderad.ir.sizes import Size
+from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import INT, Access, LocalArray, Type
 from shaderad.plan.elements import Elements, View
 from shaderad.plan.kernels import WIDTH, PlanKernel, number_writer
 from shaderad.plan.nest.row_elements import STEP, RowElements, RowPlaces
 from shaderad.plan.nest.row_work import RowParts, RowSharing, RowWork
-from shaderad.plan.nest.teams import TeamFold, each
+from shaderad.plan.nest.teams import TeamFold
 from shaderad.plan.nest.vectors import ThreadElements, comes_by_four, quarter_of
 from shaderad.plan.positions import Indices, Position, add, constant, number, times
 from shaderad.plan.reductions import Reduction, combined_elements, has_neutral, neutral_of
@@ -53,20 +53,44 @@ class RowWriter:
         if cut is not None and not is_last:
             self._steps = sizes.floor_divide(cut.length, sharing.width)
         available = work.reads | {v for v in (self._source,) if v is not None}
-        dims = () if self._target is None else self._target.shape[-1:]
-        self._writer = writer = number_writer(
-            (work.row_count, *dims, sharing.team.lanes), available.__contains__
-        )
-        self._row, *part, self._lane = writer.own
-        (self._part,) = part or [Position()]
+        self._writer = number_writer(self._dims(), available.__contains__)
+        axes, rows = self._rows()
         self._totals = {
-            node.results[0]: c.variable(f"total{k}", node.results[0].element)
-            for k, node in enumerate(work.folds)
+            node.results[0]: self._variables(f"total{k}", node) for k, node in enumerate(work.folds)
         }
-        self._places = RowPlaces((work.row_count, length), writer, self._row, sharing.width)
+        self._places = RowPlaces((*axes, length), self._writer, rows, sharing.width)
         self._elements = RowElements(
-            work, writer, self._places, self._totals, self._held, self._source
+            work, self._writer, self._places, self._totals, self._held, self._source
         )
+
+    def _dims(self) -> Shape:
+        """The threads: those of a team are the innermost ones."""
+        work, team = self._work, self._sharing.team
+        parts = () if self._target is None else self._target.shape[-1:]
+        if not self._sharing.is_across:
+            return (work.row_count, *parts, team.lanes)
+        *outer, last = work.places[:-1]
+        blocks = sizes.divide_up(last, team.span * self._sharing.rows)
+        return (*outer, blocks, *parts, team.lanes, team.span)
+
+    def _rows(self) -> tuple[Shape, Sequence[Indices]]:
+        """The axes of rows, and the indices of those of the thread."""
+        work, sharing = self._work, self._sharing
+        *own, self._lane = self._writer.own[:-1] if sharing.is_across else self._writer.own
+        self._part = Position() if self._target is None else own.pop()
+        if not sharing.is_across:
+            return (work.row_count,), [tuple(own)]
+        *outer, block = own
+        self._column = add(times(block, sharing.team.span), self._writer.own[-1])
+        first = times(self._column, sharing.rows)
+        rows = [(*outer, add(first, constant(k))) for k in range(sharing.rows)]
+        return work.places[:-1], rows
+
+    def _variables(self, name: str, node: Reduction) -> Sequence[nodes.Var]:
+        """The totals of the rows of the thread."""
+        count, t = self._sharing.rows, node.results[0].element
+        names = [name] if count == 1 else [f"{name}_{k}" for k in range(count)]
+        return [c.variable(name, t) for name in names]
 
     @property
     def phases(self) -> Sequence[ThreadElements]:
@@ -77,6 +101,14 @@ class RowWriter:
     def _phases(self) -> Iterable[int]:
         count = len(self._work.folds)
         return range(count + bool(self._work.elements[-1]))
+
+    def strided(self, *, by_rows: bool) -> int:
+        """The number of accesses that lie apart in adjacent rows, or in adjacent steps."""
+        ((base, _),) = (self._column if by_rows else self._places.step).terms
+        places = [at for phase in self.phases for _, at in phase.reads]
+        stored = (v for values in self._work.elements for v in values if v in self._work.stored)
+        places += (number(self._places.element(v, 0), v.shape) for v in stored)
+        return sum(dict(at.terms).get(base, 0) not in (-1, 0, 1) for at in places)
 
     def bound_twice(self, chosen: Sequence[bool]) -> int:
         """The number of arrays that the kernel binds twice with those loads that are chosen."""
@@ -92,15 +124,24 @@ class RowWriter:
 
     def kernel(self, name: str, chosen: Sequence[bool]) -> PlanKernel:
         """The kernel with those loads of all phases that are chosen."""
-        writer, loads = self._writer, self._by_phase(chosen)
+        loads = self._by_phase(chosen)
         body: list[Stmt] = [*self._registers()]
         for phase in self._phases:
             body += self._phase(phase, loads[phase])
         results = [*self._stores()]
         if results:
-            body.append(each(self._sharing.team.lanes, results))
+            body.append(self._fold(len(self._work.folds) - 1).first(self._inside(results)))
         outputs = [(f"y{k}", v, Access.OUT) for k, v in enumerate(self._stored)]
-        return writer.finish(name, body, outputs)
+        return self._writer.finish(name, body, outputs)
+
+    def _inside(self, body: Sequence[Stmt]) -> Sequence[Stmt]:
+        """Does `body` if the thread has rows; their last group may have fewer than threads."""
+        if not self._sharing.is_across:
+            return body
+        positions = self._writer.positions
+        count = sizes.floor_divide(self._work.places[-2], self._sharing.rows)
+        is_inside = c.apply(ops.LT, positions.expr(self._column), positions.size(count))
+        return [If(condition=is_inside, then=(*body,), otherwise=())]
 
     @property
     def _stored(self) -> Sequence[Value]:
@@ -119,7 +160,7 @@ class RowWriter:
     def _register(self, value: Value) -> nodes.Var:
         """The local array that holds the thread's elements of a value."""
         place = [*self._work.first_phase].index(value)
-        count = self._sharing.registers * self._sharing.width
+        count = self._sharing.registers * self._places.count
         return c.variable(f"held{place}", LocalArray(value.element, max(1, count)))
 
     def _registers(self) -> Iterator[Stmt]:
@@ -132,7 +173,7 @@ class RowWriter:
         """The place of element `k` of a step in registers."""
         positions = self._writer.positions
         register = positions.of(c.variable(_REGISTER, INT))
-        place = positions.expr(add(times(register, self._sharing.width), constant(k)))
+        place = positions.expr(add(times(register, self._places.count), constant(k)))
         return nodes.KnownNumber(type=INT, number=place, is_inside=True)
 
     def _held(self, value: Value, k: int) -> Expr:
@@ -151,46 +192,52 @@ class RowWriter:
         folds = self._work.folds
         body = self._visit(phase, chosen)
         if phase == len(folds):
-            yield from self._loop(body)
+            yield from self._inside([*self._loop(body)])
             return
         node = folds[phase]
-        total = self._totals[node.results[0]]
-        self._writer.local_types[total.name] = total.type
-        yield Assign(name=total.name, value=neutral_of(node))
-        yield from self._loop(body)
+        totals = self._totals[node.results[0]]
+        for total in totals:
+            yield self._assigned(total, neutral_of(node))
+        yield from self._inside([*self._loop(body)])
         for_all = [*self._phases][-1] > phase
-        fold = TeamFold(
+        yield from self._fold(phase).statements(for_all=for_all)
+        if self._target is None:
+            for k, total in enumerate(totals):
+                yield from self._begun(node, total, k)
+
+    def _assigned(self, variable: nodes.Var, value: Expr) -> Stmt:
+        self._writer.local_types[variable.name] = variable.type
+        return Assign(name=variable.name, value=value)
+
+    def _fold(self, phase: int) -> TeamFold:
+        """Folds the totals of a phase over the team."""
+        node = self._work.folds[phase]
+        return TeamFold(
             self._sharing.team,
             self._writer,
-            total,
+            self._totals[node.results[0]],
             lambda a, b: combined_elements(node, a, b),
             None if has_neutral(node) else self._has_elements,
             self._lane,
-            phase,
         )
-        yield from fold.statements(for_all=for_all)
-        if self._target is None:
-            yield from self._begun(node, total)
 
-    def _begun(self, node: Reduction, total: nodes.Var) -> Iterator[Stmt]:
-        """Combines the initial value of a row with its total."""
+    def _begun(self, node: Reduction, total: nodes.Var, k: int) -> Iterator[Stmt]:
+        """Combines the initial value of row `k` of the thread with its total."""
         for init in node.operands[1:]:
-            at = self._places.of_row(init) if init.shape else ()
+            at = self._places.of_row(init, k) if init.shape else ()
             written = self._written(init, at, f"{total.name}_")
-            yield from written.body
             value = combined_elements(node, written.values[0], total)
-            yield Assign(name=total.name, value=value)
+            yield from self._inside([*written.body, Assign(name=total.name, value=value)])
 
     def _visit(self, phase: int, chosen: Sequence[bool]) -> list[Stmt]:
         """What a thread does in a step of a phase."""
-        work, width = self._work, self._sharing.width
+        work, count = self._work, self._places.count
         written = self._elements.of_phase(phase).written(chosen, f"p{phase}_")
         body = [*written.body]
         rest = iter(written.values)
-        own = {value: [*islice(rest, width)] for value in self._elements.values(phase)}
+        own = {value: [*islice(rest, count)] for value in self._elements.values(phase)}
         if phase < len(work.folds):
-            values = [*written.values[:width]]
-            body.append(self._folded(work.folds[phase], values))
+            body += self._folded(work.folds[phase], written.values[:count])
         for value, elements in own.items():
             if work.first_phase.get(value) == phase:
                 body += self._hold(value, elements)
@@ -198,27 +245,37 @@ class RowWriter:
                 body += self._store_elements(value, elements)
         return body
 
-    def _folded(self, node: Reduction, values: Sequence[Expr]) -> Stmt:
-        """Folds the elements of a step onto the total of the lane."""
-        total = self._totals[node.results[0]]
+    def _folded(self, node: Reduction, values: Sequence[Expr]) -> Iterator[Stmt]:
+        """Folds the elements of a step onto the totals of the lane."""
         # Neighbours first: rounding errors of sums stay small.
-        while len(values) > 1:
+        while len(values) > self._sharing.rows:
             pairs = zip(values[::2], values[1::2], strict=True)
             values = [combined_elements(node, *pair) for pair in pairs]
-        fold = Assign(name=total.name, value=combined_elements(node, total, values[0]))
-        if has_neutral(node):
-            return fold
         first = self._writer.positions.expr(self._first_step(self._lane))
         is_first = c.apply(ops.EQ, c.variable(STEP, INT), first)
-        begin = Assign(name=total.name, value=values[0])
-        return If(condition=is_first, then=(begin,), otherwise=(fold,))
+        for total, value in zip(self._totals[node.results[0]], values, strict=True):
+            fold = Assign(name=total.name, value=combined_elements(node, total, value))
+            if has_neutral(node):
+                yield fold
+                continue
+            begin = Assign(name=total.name, value=value)
+            yield If(condition=is_first, then=(begin,), otherwise=(fold,))
 
     def _store_elements(self, value: Value, own: Sequence[Expr]) -> Iterator[Stmt]:
         """Stores the elements of a step."""
+        places = [self._places.element(value, k) for k in range(len(own))]
+        yield from self._stores_at(value, places, own)
+
+    def _stores_at(
+        self, value: Value, places: Sequence[Indices], own: Sequence[Expr]
+    ) -> Iterator[Stmt]:
+        """Stores elements of a value: at once where they are four adjacent ones."""
         name = f"y{self._stored.index(value)}"
-        first, *_ = places = [self._places.element(value, k) for k in range(len(own))]
-        quarter = quarter_of(number(first, value.shape))
-        if len(own) == WIDTH and quarter is not None and comes_by_four(value.element):
+        first, *others = (number(at, value.shape) for at in places)
+        quarter = quarter_of(first)
+        are_adjacent = all(at == add(first, constant(k)) for k, at in enumerate(others, 1))
+        is_whole = len(own) == WIDTH and are_adjacent and comes_by_four(value.element)
+        if is_whole and quarter is not None and quarter.component == 0:
             yield self._writer.store_vector(name, quarter.at, own)
             return
         for at, element in zip(places, own, strict=True):
@@ -291,19 +348,20 @@ class RowWriter:
     # -- results -------------------------------------------------------------------------------
 
     def _stores(self) -> Iterator[Stmt]:
-        """Stores the total of a part, or what becomes of those of a row."""
-        writer, work = self._writer, self._work
+        """Stores the totals of a part, or what becomes of those of rows."""
+        work, rows = self._work, range(self._sharing.rows)
         if self._target is not None:
-            (total,) = self._totals.values()
-            indices = writer.indices_in(self._target, (self._row, self._part))
-            yield Store(buffer="y0", indices=indices, value=total, is_unique=True)
+            (totals,) = self._totals.values()
+            shape = self._target.shape[:1]
+            places = [(*self._places.in_shape(shape, k), self._part) for k in rows]
+            yield from self._stores_at(self._target, places, totals)
             return
-        for k, value in enumerate(work.results):
-            at = self._places.of_row(value)
-            written = self._written(value, at, f"r{k}_")
-            yield from written.body
-            indices = writer.indices_in(value, at)
-            yield Store(buffer=f"y{k}", indices=indices, value=written.values[0], is_unique=True)
+        for number_, value in enumerate(work.results):
+            places = [self._places.of_row(value, k) for k in rows]
+            written = [self._written(value, at, f"r{number_}_{k}_") for k, at in enumerate(places)]
+            for one in written:
+                yield from one.body
+            yield from self._stores_at(value, places, [one.values[0] for one in written])
 
     def _written(self, value: Value, at: Indices, prefix: str) -> Written:
         """Computes an element of a value that has one for each row."""

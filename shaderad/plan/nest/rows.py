@@ -10,12 +10,13 @@ cut into parts, whose totals a second kernel folds in the same way.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache, cached_property
 
 from shaderad.compiler.launch_shapes import LaunchShape
 from shaderad.ir.sizes import Size
-from shaderad.plan.kernels import WIDTH, PlanKernel
-from shaderad.plan.nest.row_work import ALONE, RowSharing, RowWork, parts_of
+from shaderad.plan.kernels import PlanKernel
+from shaderad.plan.nest.row_work import ACROSS, ALONG, RowParts, RowSharing, RowWork, parts_of
 from shaderad.plan.nest.row_writer import RowWriter
 from shaderad.plan.nest.vectors import COST_LIMIT
 
@@ -31,13 +32,25 @@ class Rows:
     def __init__(self, work: RowWork, shape: LaunchShape) -> None:
         self.work = work
         is_single = len(work.folds) == 1 and not work.elements[-1]
-        self.parts = parts_of(work, shape) if is_single else None
-        """The parts of rows that may be cut."""
+        self._shape = shape if is_single else None
         self.whole = cache(self._whole)
         self.cut = cache(self._cut)
         self.added = cache(self._added)
+        self.parts = cache(self._parts)
+
+    def _parts(self, adjacent: int) -> RowParts | None:
+        """The parts of rows, of which a workgroup folds so many adjacent ones."""
+        return None if self._shape is None else parts_of(self.work, self._shape, adjacent)
 
     @cached_property
+    def is_across(self) -> bool:
+        """True if adjacent threads should have adjacent rows: their elements are adjacent."""
+        if len(self.work.places) == 1:
+            return False
+        writer = RowWriter(self.work, replace(ACROSS, rows=1))
+        return writer.strided(by_rows=True) < writer.strided(by_rows=False)
+
+    @property
     def loads(self) -> Sequence[tuple[Size, ...]]:
         """For each load of four, the sizes that must be multiples of 4; none in long code."""
         phases = self._trial.phases
@@ -45,9 +58,17 @@ class Rows:
             return ()
         return [sizes for elements in phases for sizes in elements.loads]
 
-    @cached_property
+    @property
     def _trial(self) -> RowWriter:
-        return RowWriter(self.work, RowSharing(ALONE, WIDTH))
+        return self._across if self.is_across else self._along
+
+    @cached_property
+    def _along(self) -> RowWriter:
+        return RowWriter(self.work, ALONG)
+
+    @cached_property
+    def _across(self) -> RowWriter:
+        return RowWriter(self.work, ACROSS)
 
     def binding_count(self, chosen: Sequence[bool]) -> int:
         """The most buffers of a kernel with those of `loads` that are chosen."""
@@ -58,12 +79,12 @@ class Rows:
         """The kernel of whole rows, with those of `loads` that are chosen."""
         return RowWriter(self.work, sharing).kernel(f"{self.work.name}_rows", chosen)
 
-    def _cut(self, sharing: RowSharing, *chosen: bool) -> PlanKernel:
+    def _cut(self, sharing: RowSharing, parts: RowParts, *chosen: bool) -> PlanKernel:
         """The kernel of the parts of rows."""
-        writer = RowWriter(self.work, sharing, self.parts)
+        writer = RowWriter(self.work, sharing, parts)
         return writer.kernel(f"{self.work.name}_parts", chosen)
 
-    def _added(self, sharing: RowSharing) -> PlanKernel:
+    def _added(self, sharing: RowSharing, parts: RowParts) -> PlanKernel:
         """The kernel that folds the totals of parts."""
-        writer = RowWriter(self.work, sharing, self.parts, is_last=True)
+        writer = RowWriter(self.work, sharing, parts, is_last=True)
         return writer.kernel(f"{self.work.name}_of_parts", ())

@@ -1,4 +1,4 @@
-"""The totals of adjacent threads -> one total: first across the wave, then in group memory.
+"""The totals of the threads of a team -> one total: across the wave, then in group memory.
 
 Sizes and the launch shape decide the association, so it is the same in every run. Lanes without
 elements have no total: those of functions, which have no neutral element, are left out.
@@ -16,23 +16,27 @@ from shaderad.ir.types import FLOAT, INT, UINT, Access, BufferType, Scalar, Stru
 from shaderad.plan.kernels import Writer
 from shaderad.plan.positions import Position, add, constant, times
 
+_SLOT = "slot"
 _FOLDED_AT_ONCE = 8
 """Totals that one thread folds between two barriers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Team:
-    """Adjacent threads that fold their totals.
+    """Threads of a workgroup that fold their totals.
 
     Attributes:
         lanes: Its threads, a power of two.
         wave: Lanes that fold across the wave, a power of two; 1 for none.
-        workgroup: Threads of a workgroup, a multiple of `lanes`.
+        workgroup: Threads of a workgroup, a multiple of `lanes` times `span`.
+        span: The distance of its threads, a power of two; those between are of other teams. Only
+            adjacent threads, whose distance is 1, fold across the wave.
     """
 
     lanes: int
     wave: int
     workgroup: int
+    span: int = 1
 
     @property
     def slots(self) -> int:
@@ -47,13 +51,6 @@ def crosses_waves(t: Type) -> bool:
     return (t.element if isinstance(t, Vector) else t) in (FLOAT, INT, UINT)
 
 
-def each(distance: int, body: Sequence[Stmt]) -> Stmt:
-    """Does `body` in the first of each so many threads of a workgroup."""
-    place = nodes.TeamLane(type=INT, size=distance, is_of_group=True)
-    is_first = c.apply(ops.EQ, place, c.whole(0))
-    return If(condition=is_first, then=tuple(body), otherwise=())
-
-
 def _of_lane(value: Expr, mask: int) -> Expr:
     """`value` in the lane whose number differs in the bits of `mask`."""
     t = value.type
@@ -66,39 +63,48 @@ def _of_lane(value: Expr, mask: int) -> Expr:
 
 
 class TeamFold:
-    """Writes the statements that fold one total.
+    """Writes the statements that fold totals.
 
     Args:
         team: The threads.
         writer: Of their kernel.
-        total: The local variable with the total of each lane.
+        totals: Local variables with the totals of each lane.
         combined: Two totals, in the order of elements -> one.
         has_elements: The number of a lane -> true if it or lanes behind it hold elements; `None` if
             every lane has a total.
         lane: The thread's number in its team.
-        number: Of the fold in its kernel.
     """
 
     def __init__(
         self,
         team: Team,
         writer: Writer,
-        total: nodes.Var,
+        totals: Sequence[nodes.Var],
         combined: Callable[[Expr, Expr], Expr],
         has_elements: Callable[[Position], Expr] | None,
         lane: Position,
-        number: int,
     ) -> None:
-        self._team, self._writer, self._total = team, writer, total
+        self._team, self._writer, self._totals = team, writer, totals
         self._combined, self._has_elements = combined, has_elements
-        self._lane, self._number = lane, number
-        self._slots = f"slots{number}"
+        self._lane = lane
 
     def statements(self, *, for_all: bool) -> Iterator[Stmt]:
-        """Folds the totals; the first lane has the result, or all lanes have it."""
-        yield from self._in_wave()
+        """Folds the totals; the first lane has the results, or all lanes have them."""
+        for total in self._totals:
+            yield from self._in_wave(total)
         if self._team.slots:
             yield from self._in_group(for_all=for_all)
+
+    def first(self, body: Sequence[Stmt]) -> Stmt:
+        """Does `body` in the first lane."""
+        return self._each(self._team.lanes, body)
+
+    def _each(self, distance: int, body: Sequence[Stmt]) -> Stmt:
+        """Does `body` in the first of each so many lanes."""
+        lane = self._writer.positions.expr(self._lane)
+        rest = c.apply(ops.BIT_AND, lane, c.whole(distance - 1))
+        is_first = c.apply(ops.EQ, rest, c.whole(0))
+        return If(condition=is_first, then=tuple(body), otherwise=())
 
     def _local(self, name: str, t: Type) -> nodes.Var:
         self._writer.local_types[name] = t
@@ -106,25 +112,23 @@ class TeamFold:
 
     # -- the wave ------------------------------------------------------------------------------
 
-    def _in_wave(self) -> Iterator[Stmt]:
+    def _in_wave(self, total: nodes.Var) -> Iterator[Stmt]:
         """Each lane of a wave gets the total of all of them."""
-        mask, total = 1, self._total
+        mask = 1
         while mask < self._team.wave:
-            other = self._local(f"other{self._number}_{mask}", total.type)
+            other = self._local(f"{total.name}_lane{mask}", total.type)
             yield Assign(name=other.name, value=_of_lane(total, mask))
             if self._has_elements is None:
                 # Both lanes fold in the same order, so they agree where rounding depends on it.
                 yield Assign(name=total.name, value=self._combined(total, other))
             else:
-                yield from self._in_order(other, mask)
+                yield from self._in_order(total, other, mask)
             mask *= 2
 
-    def _in_order(self, other: nodes.Var, mask: int) -> Iterator[Stmt]:
+    def _in_order(self, total: nodes.Var, other: nodes.Var, mask: int) -> Iterator[Stmt]:
         """Folds the total of the lane with `mask` in its number onto that of the one without."""
-        total, lane = self._total, self._writer.positions.expr(self._lane)
-        low, high = (
-            self._local(f"{name}{self._number}", total.type) for name in ("lower", "upper")
-        )
+        lane = self._writer.positions.expr(self._lane)
+        low, high = (self._local(f"{total.name}_{side}", total.type) for side in ("low", "high"))
         is_low = c.apply(ops.EQ, c.apply(ops.BIT_AND, lane, c.whole(mask)), c.whole(0))
         sides = [
             (Assign(name=low.name, value=a), Assign(name=high.name, value=b))
@@ -133,69 +137,77 @@ class TeamFold:
         yield If(condition=is_low, then=sides[0], otherwise=sides[1])
         # The numbers of lanes that are behind begin with that bit.
         first = c.apply(ops.BIT_AND, c.apply(ops.BIT_OR, lane, c.whole(mask)), c.whole(-mask))
-        yield from self._onto(low, high, self._writer.positions.of(first))
+        yield from self._onto(total, low, high, self._writer.positions.of(first))
 
-    def _onto(self, low: Expr, high: Expr, lane: Position) -> Iterator[Stmt]:
-        """Folds `high`, the total of lanes from `lane` on, onto `low`."""
-        both = Assign(name=self._total.name, value=self._combined(low, high))
+    def _onto(self, total: nodes.Var, low: Expr, high: Expr, lane: Position) -> Iterator[Stmt]:
+        """Makes `total` of `low` and of `high`, the total of lanes from `lane` on."""
+        both = Assign(name=total.name, value=self._combined(low, high))
         if self._has_elements is None:
             yield both
             return
-        alone = () if low is self._total else (Assign(name=self._total.name, value=low),)
+        alone = () if low is total else (Assign(name=total.name, value=low),)
         yield If(condition=self._has_elements(lane), then=(both,), otherwise=alone)
 
     # -- group memory --------------------------------------------------------------------------
 
     def _in_group(self, *, for_all: bool) -> Iterator[Stmt]:
-        """Folds the totals of waves; the first lane of the team, or all, get the result."""
-        team, total, positions = self._team, self._total, self._writer.positions
-        count = team.lanes // team.wave
-        self._writer.add_scratch(
-            nodes.Buffer(
-                name=self._slots,
-                path=(self._slots,),
-                type=BufferType(Access.GROUP, total.type, 1),
-                count=team.slots,
-            ),
-            (team.slots,),
-        )
-        thread = nodes.TeamLane(type=INT, size=team.workgroup, is_of_group=True)
-        slot = self._local(f"slot{self._number}", INT)
-        own, _ = positions.divided(positions.of(thread), team.wave)
-        yield Assign(name=slot.name, value=positions.expr(own))
-        at = positions.of(slot)
-        yield each(team.wave, [self._put(at, total)])
+        """Folds the totals of waves; the first lane of the team, or all, get the results."""
+        team, positions = self._team, self._writer.positions
+        self._declare()
+        thread = positions.of(nodes.TeamLane(type=INT, size=team.workgroup, is_of_group=True))
+        own = self._local(_SLOT, INT)
+        slot, _ = positions.divided(thread, team.wave)
+        yield Assign(name=own.name, value=positions.expr(slot))
+        at = positions.of(own)
+        yield self._each(team.wave, self._put(at))
         yield nodes.Barrier()
-        step, distance = 1, team.wave
+        step, count = team.wave, team.lanes // team.wave
         while count > _FOLDED_AT_ONCE:
             folded = self._fold_slots(at, step, _FOLDED_AT_ONCE)
-            distance *= _FOLDED_AT_ONCE
-            yield each(distance, [*folded, self._put(at, total)])
+            step *= _FOLDED_AT_ONCE
+            count //= _FOLDED_AT_ONCE
+            yield self._each(step, [*folded, *self._put(at)])
             yield nodes.Barrier()
-            count, step = count // _FOLDED_AT_ONCE, step * _FOLDED_AT_ONCE
         last = [*self._fold_slots(at, step, count)]
         if not for_all:
-            yield each(team.lanes, last)
+            yield self.first(last)
             return
-        yield each(team.lanes, [*last, self._put(at, total)])
+        yield self.first([*last, *self._put(at)])
         yield nodes.Barrier()
-        number, _ = positions.divided(positions.of(thread), team.lanes)
-        first = times(number, team.lanes // team.wave)
-        yield Assign(name=total.name, value=self._get(first))
+        first, _ = positions.divided(add(thread, times(self._lane, -team.span)), team.wave)
+        for total in self._totals:
+            yield Assign(name=total.name, value=self._get(total, first))
+
+    def _declare(self) -> None:
+        slots = self._team.slots
+        for total in self._totals:
+            t, name = BufferType(Access.GROUP, total.type, 1), _slots(total)
+            buffer = nodes.Buffer(name=name, path=(name,), type=t, count=slots)
+            self._writer.add_scratch(buffer, (slots,))
 
     def _fold_slots(self, first: Position, step: int, count: int) -> Iterator[Stmt]:
-        """Folds totals in group memory, which are `step` apart, onto that of the thread."""
+        """Folds totals in group memory, `step` lanes apart, onto those of the thread."""
+        distance = step * self._team.span // self._team.wave
         for k in range(1, count):
-            other = self._get(add(first, constant(k * step)))
-            lane = add(self._lane, constant(k * step * self._team.wave))
-            yield from self._onto(self._total, other, lane)
+            lane, at = add(self._lane, constant(k * step)), add(first, constant(k * distance))
+            for total in self._totals:
+                yield from self._onto(total, total, self._get(total, at), lane)
 
-    def _slot(self, at: Position) -> tuple[Expr, ...]:
-        place = self._writer.positions.expr(at)
+    def _at(self, slot: Position) -> tuple[Expr, ...]:
+        place = self._writer.positions.expr(slot)
         return (nodes.KnownNumber(type=INT, number=place, is_inside=True),)
 
-    def _put(self, at: Position, value: Expr) -> Stmt:
-        return Store(buffer=self._slots, indices=self._slot(at), value=value, is_unique=True)
+    def _put(self, slot: Position) -> Sequence[Stmt]:
+        at = self._at(slot)
+        return [
+            Store(buffer=_slots(total), indices=at, value=total, is_unique=True)
+            for total in self._totals
+        ]
 
-    def _get(self, at: Position) -> Expr:
-        return nodes.Load(type=self._total.type, buffer=self._slots, indices=self._slot(at))
+    def _get(self, total: nodes.Var, slot: Position) -> Expr:
+        return nodes.Load(type=total.type, buffer=_slots(total), indices=self._at(slot))
+
+
+def _slots(total: nodes.Var) -> str:
+    """The array in group memory for the totals of waves."""
+    return f"{total.name}_slots"
