@@ -26,6 +26,8 @@ from shaderad.plan.kernels import WIDTH, PlanKernel
 from shaderad.plan.nest.elementwise import FourElements
 from shaderad.plan.nest.row_work import RowSharing, sharing_across, sharing_along
 from shaderad.plan.nest.rows import Rows
+from shaderad.plan.nest.teams import shared_bytes
+from shaderad.plan.nest.transposed import TILE, TransposedElements
 from shaderad.plan.planning import PORTABLE_BUFFER_LIMIT
 from shaderad.plan.steps import (
     AS_IT_IS,
@@ -199,7 +201,7 @@ class PlanChoices:
 
     def _fits(self, rows: Rows, chosen: Sequence[bool], *sharings: RowSharing) -> bool:
         """True if kernels of rows do not need more buffers or group memory than there is."""
-        total_bytes = sum(byte_count(node.results[0].element) for node in rows.work.folds)
+        total_bytes = sum(shared_bytes(node.results[0].element) for node in rows.work.folds)
         slots = max(sharing.team.slots * sharing.rows for sharing in sharings)
         has_memory = total_bytes * slots <= self.group_bytes
         return has_memory and self._binds_few(rows.binding_count(chosen))
@@ -222,17 +224,31 @@ class PlanChoices:
     # -- elements ----------------------------------------------------------------------------
 
     def _of_elements(self, step: RunKernel, by_four: FourElements) -> Decision[Step]:
+        step, transposed = replace(step, by_four=None, transposed=None), step.transposed
+        if transposed is not None and self._has_tiles(transposed):
+            threads = self.shape.workgroup
+            return Decision((-4,), lambda: replace(step, work=transposed.write(threads)))
         is_whole = self.are_multiples([by_four.extent])
         loads = by_four.loads if is_whole else None
         if loads is None:
-            return Decision((0,), lambda: replace(step, by_four=None))
+            return Decision((0,), lambda: step)
         chosen = [*map(self.are_multiples, loads)]
         if not self._binds_few(by_four.binding_count(chosen)):
             chosen = [False] * len(chosen)
         return Decision(
             (1 + 2 * _bits(chosen),),
-            lambda: replace(step, work=by_four.write(*chosen), by_four=None),
+            lambda: replace(step, work=by_four.write(*chosen)),
         )
+
+    def _has_tiles(self, transposed: TransposedElements) -> bool:
+        """True if tiles in group memory bring elements into the order in which they are stored."""
+        if not self.shape.is_parallel or self.shape.workgroup % TILE or transposed.axis is None:
+            return False
+        extents = transposed.extents
+        is_large = all(map(self._is_known, extents)) and all(
+            sizes.evaluate(extent, self.known) >= TILE for extent in extents
+        )
+        return is_large and transposed.group_bytes <= self.group_bytes
 
     def _binds_few(self, count: int) -> bool:
         """True if a kernel may bind so many buffers, besides that of its report."""

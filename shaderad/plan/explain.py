@@ -20,8 +20,9 @@ from shaderad.ir.dags import in_order
 from shaderad.ir.printer import expression_text
 from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import Access, byte_count
-from shaderad.plan.kernels import WIDTH, kernel_name
+from shaderad.plan.kernels import WIDTH, PlanKernel, kernel_name
 from shaderad.plan.literals import literal_operands
+from shaderad.plan.nest.transposed import TILE
 from shaderad.plan.reductions import ops_of
 from shaderad.plan.steps import (
     CallKernel,
@@ -106,8 +107,7 @@ class _Text:
             case RunKernel(work=work):
                 accesses = {work.kernel.buffer(name).access for name, _ in work.writes}
                 end = ", summed atomically" if Access.ADD in accesses else ""
-                by_four = f" by {WIDTH}" if work.stores_by_four else ""
-                return f"{work.kernel.name} over {self._shape(work.dim)}{by_four}{end}"
+                return f"{work.kernel.name} over {self._places(work)}{end}"
             case RunPass() | RunChain() | RunRows():
                 return self._rows(step)
             case RunTiles(tiles=work):
@@ -123,6 +123,13 @@ class _Text:
                 return f"{work.kernel.name} of one workgroup"
             case RepeatWhile():
                 return f"while loop of at most {step.node.limit} iterations"
+
+    def _places(self, work: PlanKernel) -> str:
+        """The threads of a kernel, and the elements of each."""
+        if any(b.access is Access.GROUP for b in work.kernel.buffers):
+            (_, value), *_ = work.writes
+            return f"{self._shape(value.shape)} by tiles of {TILE}x{TILE}"
+        return self._shape(work.dim) + (f" by {WIDTH}" if work.stores_by_four else "")
 
     def _pass(self, step: RunPass) -> str:
         node = step.node

@@ -34,6 +34,7 @@ from shaderad.plan.kernels import PlanKernel, cluster
 from shaderad.plan.loops import loop_kernels, repeat, repeat_while
 from shaderad.plan.nest.chains import with_chains
 from shaderad.plan.nest.elementwise import FourElements
+from shaderad.plan.nest.transposed import TransposedElements
 from shaderad.plan.reductions import ReduceFields, Reduction, has_neutral
 from shaderad.plan.scatters import joined_scatters
 from shaderad.plan.simplify import (
@@ -328,7 +329,8 @@ class _Planner:
         """One kernel that computes `values`, or several that bind fewer buffers each."""
         work = self._cluster(values, frozenset(values))
         middle = len(values) // 2
-        step = RunKernel(work, by_four=FourElements(work, values))
+        by_four, transposed = FourElements(work, values), TransposedElements(work, values)
+        step = RunKernel(work, by_four=by_four, transposed=transposed)
         if not middle or self._binds_few(step):
             return [step]
         # The second half reads what it needs of the first: values come in the order of nodes.

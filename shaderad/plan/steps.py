@@ -21,6 +21,7 @@ from shaderad.plan.kernels import PlanKernel
 from shaderad.plan.nest.elementwise import FourElements
 from shaderad.plan.nest.row_work import RowSharing, RowWork, has_rows
 from shaderad.plan.nest.rows import Rows
+from shaderad.plan.nest.transposed import TransposedElements
 from shaderad.plan.reductions import Reduction
 
 
@@ -33,6 +34,8 @@ class RunKernel:
     """Initial content of the array that a scatter adds to; `None` for zeros and for clusters."""
     by_four: FourElements | None = None
     """In place of `work`, where sizes allow it: see `choices.py`."""
+    transposed: TransposedElements | None = None
+    """The same for kernels that read along another axis."""
 
     @property
     def reads(self) -> tuple[Value, ...]:

@@ -22,11 +22,11 @@ from shaderad.ir.types import (
     byte_count,
     is_differentiable,
     scalars,
+    word_bytes,
 )
 from shaderad.ir.walk import statements
 from shaderad.lower.bindings import ROLES, Mode, Resource, Role, Word, WordKind
 from shaderad.lower.write.resources import (
-    WORD_BYTES,
     SlangBuffer,
     binding_of,
     load_width,
@@ -398,7 +398,9 @@ class Arrays:
     def _in_group(self, piece: Piece, need: _BoundArray) -> str:
         """Declares an array in group memory; returns its name."""
         name = self._module.names.make_global(f"{need.name}_words")
-        words = self._module.kernel.buffer(need.name).count * byte_count(need.type) // WORD_BYTES
+        # A half has a word of its own here.
+        of_element = byte_count(need.type) // word_bytes(need.type)
+        words = self._module.kernel.buffer(need.name).count * of_element
         piece.add(f"{need.slang_type} {name}[{words}];")
         return name
 

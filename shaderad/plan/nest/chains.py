@@ -137,7 +137,9 @@ class _ChainSearch:
         return not seen.isdisjoint(step.reads)
 
     def _work(self, links: Sequence[Link]) -> RowWork | None:
-        """The work of `links`; `None` if a row needs others."""
+        """The work of `links`; `None` if a row needs others, or nothing folds them."""
+        if not any(isinstance(link, RunPass) for link in links):
+            return None
         needed = {*self._outputs}
         needed.update(v for step in self._steps if step not in links for v in step.reads)
         try:

@@ -32,7 +32,7 @@ _WORD = 4
 
 @dataclass(frozen=True, eq=False)
 class RowWork:
-    """What is computed of each row.
+    """The values that are computed of each row.
 
     Attributes:
         name: The name of a kernel that computes the elements of the first reduction.

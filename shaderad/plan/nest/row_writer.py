@@ -104,11 +104,13 @@ class RowWriter:
 
     def strided(self, *, by_rows: bool) -> int:
         """The number of accesses that lie apart in adjacent rows, or in adjacent steps."""
-        ((base, _),) = (self._column if by_rows else self._places.step).terms
+        terms = (self._column if by_rows else self._places.step).terms
+        base = terms[0][0] if terms else None
         places = [at for phase in self.phases for _, at in phase.reads]
         stored = (v for values in self._work.elements for v in values if v in self._work.stored)
         places += (number(self._places.element(v, 0), v.shape) for v in stored)
-        return sum(dict(at.terms).get(base, 0) not in (-1, 0, 1) for at in places)
+        factors = (factor for at in places for one, factor in at.terms if one == base)
+        return sum(factor not in (-1, 1) for factor in factors)
 
     def bound_twice(self, chosen: Sequence[bool]) -> int:
         """The number of arrays that the kernel binds twice with those loads that are chosen."""
@@ -230,7 +232,7 @@ class RowWriter:
             yield from self._inside([*written.body, Assign(name=total.name, value=value)])
 
     def _visit(self, phase: int, chosen: Sequence[bool]) -> list[Stmt]:
-        """What a thread does in a step of a phase."""
+        """The statements of a step of a phase."""
         work, count = self._work, self._places.count
         written = self._elements.of_phase(phase).written(chosen, f"p{phase}_")
         body = [*written.body]

@@ -12,11 +12,25 @@ from dataclasses import dataclass
 from shaderad.ir import composing as c
 from shaderad.ir import nodes, ops
 from shaderad.ir.nodes import Assign, Expr, If, Stmt, Store
-from shaderad.ir.types import FLOAT, INT, UINT, Access, BufferType, Scalar, Struct, Type, Vector
+from shaderad.ir.types import (
+    FLOAT,
+    INT,
+    UINT,
+    Access,
+    BufferType,
+    Scalar,
+    Struct,
+    Type,
+    Vector,
+    byte_count,
+    word_bytes,
+)
 from shaderad.plan.kernels import Writer
 from shaderad.plan.positions import Position, add, constant, times
 
 _SLOT = "slot"
+_WORD = 4
+"""Bytes."""
 _FOLDED_AT_ONCE = 8
 """Totals that one thread folds between two barriers."""
 
@@ -60,6 +74,32 @@ def _of_lane(value: Expr, mask: int) -> Expr:
         return c.construct(t, [_of_lane(c.component(value, k), mask) for k in range(t.count)])
     assert isinstance(t, Scalar)
     return nodes.OfLane(type=t, value=value, mask=mask)
+
+
+def declare_shared(writer: Writer, name: str, t: Type, count: int) -> None:
+    """Declares an array of `count` elements in group memory."""
+    buffer = nodes.Buffer(name=name, path=(name,), type=BufferType(Access.GROUP, t, 1), count=count)
+    writer.add_scratch(buffer, (count,))
+
+
+def shared_store(writer: Writer, name: str, at: Position, value: Expr) -> Stmt:
+    """Stores element `at` of an array in group memory."""
+    return Store(buffer=name, indices=_indices(writer, at), value=value, is_unique=True)
+
+
+def shared_load(writer: Writer, name: str, at: Position, t: Type) -> Expr:
+    """Element `at` of an array in group memory."""
+    return nodes.Load(type=t, buffer=name, indices=_indices(writer, at))
+
+
+def shared_bytes(t: Type) -> int:
+    """The bytes of an element in group memory, where a half takes a word."""
+    return byte_count(t) // word_bytes(t) * _WORD
+
+
+def _indices(writer: Writer, at: Position) -> tuple[Expr, ...]:
+    place = writer.positions.expr(at)
+    return (nodes.KnownNumber(type=INT, number=place, is_inside=True),)
 
 
 class TeamFold:
@@ -179,11 +219,8 @@ class TeamFold:
             yield Assign(name=total.name, value=self._get(total, first))
 
     def _declare(self) -> None:
-        slots = self._team.slots
         for total in self._totals:
-            t, name = BufferType(Access.GROUP, total.type, 1), _slots(total)
-            buffer = nodes.Buffer(name=name, path=(name,), type=t, count=slots)
-            self._writer.add_scratch(buffer, (slots,))
+            declare_shared(self._writer, _slots(total), total.type, self._team.slots)
 
     def _fold_slots(self, first: Position, step: int, count: int) -> Iterator[Stmt]:
         """Folds totals in group memory, `step` lanes apart, onto those of the thread."""
@@ -193,19 +230,11 @@ class TeamFold:
             for total in self._totals:
                 yield from self._onto(total, total, self._get(total, at), lane)
 
-    def _at(self, slot: Position) -> tuple[Expr, ...]:
-        place = self._writer.positions.expr(slot)
-        return (nodes.KnownNumber(type=INT, number=place, is_inside=True),)
-
     def _put(self, slot: Position) -> Sequence[Stmt]:
-        at = self._at(slot)
-        return [
-            Store(buffer=_slots(total), indices=at, value=total, is_unique=True)
-            for total in self._totals
-        ]
+        return [shared_store(self._writer, _slots(t), slot, t) for t in self._totals]
 
     def _get(self, total: nodes.Var, slot: Position) -> Expr:
-        return nodes.Load(type=total.type, buffer=_slots(total), indices=self._at(slot))
+        return shared_load(self._writer, _slots(total), slot, total.type)
 
 
 def _slots(total: nodes.Var) -> str:

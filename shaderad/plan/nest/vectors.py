@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress
+from types import MappingProxyType
 
 from shaderad.ir import composing as c
 from shaderad.ir import nodes, sizes
@@ -58,6 +59,9 @@ def quarter_of(at: Position) -> Quarter | None:
     return Quarter(Position(sizes.floor_divide(start, WIDTH), terms), component, multiples)
 
 
+Read = tuple[Value, Position]
+"""An element of a stored value, by its number."""
+NO_READS: Mapping[Read, Expr] = MappingProxyType({})
 Four = tuple[Value, Position]
 """Four adjacent elements of a stored value, by their number."""
 
@@ -67,7 +71,7 @@ class ThreadReads:
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
-        self._name_by_read: dict[tuple[Value, Position], str] = {}
+        self._name_by_read: dict[Read, str] = {}
 
     def read(self, value: Value, at: Indices, view: View | None) -> Expr:
         """A variable for an element of a stored value."""
@@ -79,7 +83,7 @@ class ThreadReads:
         return c.variable(name, value.element)
 
     @property
-    def elements(self) -> Collection[tuple[Value, Position]]:
+    def elements(self) -> Collection[Read]:
         """The elements that are read."""
         return self._name_by_read.keys()
 
@@ -111,10 +115,27 @@ class ThreadReads:
         )
         return by_four, by_element
 
-    def loads(self, fours: Collection[Four]) -> Mapping[str, Expr]:
-        """Elements for the variables of all reads; `fours` are loaded at once."""
-        loaded: dict[str, Expr] = {}
+    @property
+    def names(self) -> frozenset[str]:
+        """The variables that stand for elements."""
+        return frozenset(self._name_by_read.values())
+
+    def outside_of_choices(self, elements: Iterable[Expr]) -> list[Read]:
+        """The reads that do not stand on one side of a choice in `elements`."""
+        beside = _on_sides(elements)
+        return [read for read, name in self._name_by_read.items() if name not in beside]
+
+    def loads(
+        self, fours: Collection[Four], available: Mapping[Read, Expr] = NO_READS
+    ) -> Mapping[str, Expr]:
+        """Elements for the variables of all reads; `fours` are loaded at once.
+
+        `available` are those of them that the thread has already.
+        """
+        loaded = {self._name_by_read[read]: element for read, element in available.items()}
         for (value, at), name in self._name_by_read.items():
+            if name in loaded:
+                continue
             quarter = quarter_of(at)
             if quarter is not None and (value, quarter.at) in fours:
                 load = self._writer.read_vector(value, quarter.at)
@@ -172,7 +193,7 @@ class ThreadElements:
         return sum(map(cost_of, parts.values()))
 
     @property
-    def reads(self) -> Collection[tuple[Value, Position]]:
+    def reads(self) -> Collection[Read]:
         """The elements that it reads from memory, by their numbers."""
         return self._reads.elements
 

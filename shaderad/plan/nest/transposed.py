@@ -1,0 +1,190 @@
+"""Values of one shape that read others along another axis -> a kernel with tiles in group memory.
+
+A transpose stores adjacent elements that it reads a whole row apart. Here a workgroup first loads a
+tile of what it reads, such that adjacent threads read adjacent elements, and then takes elements of
+the tile in the order in which it stores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+from shaderad.ir import composing as c
+from shaderad.ir import nodes, ops, sizes
+from shaderad.ir.arrays import Value
+from shaderad.ir.dags import substitute, variables
+from shaderad.ir.nodes import Assign, Expr, For, If, Stmt, Store
+from shaderad.ir.sizes import Size
+from shaderad.ir.types import INT, Access
+from shaderad.plan.elements import Elements
+from shaderad.plan.kernels import PlanKernel, number_writer
+from shaderad.plan.nest.teams import declare_shared, shared_bytes, shared_load, shared_store
+from shaderad.plan.nest.vectors import ThreadReads
+from shaderad.plan.positions import Indices, Position, add, times
+
+TILE = 32
+"""The extent of a tile along each of its axes."""
+_PITCH = TILE + 1
+"""Elements between rows of a tile, so that the threads of a wave access different banks."""
+_ROW, _COLUMN, _LINE = "row", "column", "line"
+
+
+class TransposedElements:
+    """The kernel with tiles that can take the place of `work`.
+
+    Args:
+        work: The kernel that computes one element of each of `values` per thread.
+        values: What it stores.
+    """
+
+    def __init__(self, work: PlanKernel, values: Sequence[Value]) -> None:
+        self._work, self.values = work, tuple(values)
+        self._reads = frozenset(value for _, value in work.reads)
+
+    @cached_property
+    def axis(self) -> int | None:
+        """The axis along which what is read in tiles lies side by side; `None` without such."""
+        if self._work.bounds != "unchecked":
+            return None
+        counts = {axis: len(self._tiled(axis)) for axis in range(len(self.values[0].shape) - 1)}
+        best = max(counts, key=lambda axis: counts[axis], default=None)
+        return best if best is not None and counts[best] else None
+
+    def _tiled(self, axis: int) -> Sequence[Value]:
+        return [value for value, _ in _TileWriter(self.values, self._reads, axis, 1).tiled]
+
+    @property
+    def extents(self) -> tuple[Size, Size]:
+        """The extents of the axes of a tile."""
+        assert self.axis is not None
+        shape = self.values[0].shape
+        return shape[self.axis], shape[-1]
+
+    @property
+    def group_bytes(self) -> int:
+        """The memory of a workgroup that tiles take."""
+        assert self.axis is not None
+        return sum(TILE * _PITCH * shared_bytes(v.element) for v in self._tiled(self.axis))
+
+    def write(self, workgroup: int) -> PlanKernel:
+        """The kernel for workgroups of so many threads, a multiple of `TILE`."""
+        assert self.axis is not None
+        lines = min(TILE, workgroup // TILE)
+        writer = _TileWriter(self.values, self._reads, self.axis, lines)
+        return writer.kernel(self._work.kernel.name)
+
+
+class _TileWriter:
+    """Writes one kernel.
+
+    Args:
+        values: What it stores.
+        reads: The values in memory that it reads.
+        axis: Of the rows of a tile; columns are those of the last axis.
+        lines: Rows or columns of a tile that the workgroup visits at a time.
+    """
+
+    def __init__(
+        self, values: Sequence[Value], reads: frozenset[Value], axis: int, lines: int
+    ) -> None:
+        self._values, self._axis, self._lines = values, axis, lines
+        shape = values[0].shape
+        tiles = [sizes.divide_up(shape[k], TILE) for k in (axis, -1)]
+        outer = (*shape[:axis], *shape[axis + 1 : -1])
+        self._writer = writer = number_writer((*outer, *tiles, lines, TILE), reads.__contains__)
+        *self._outer, row, column, self._line, self._lane = writer.own
+        self._first = times(row, TILE), times(column, TILE)
+        self._own = {name: writer.positions.of(c.variable(name, INT)) for name in (_ROW, _COLUMN)}
+        self._moving = writer.positions.of(c.variable(_LINE, INT))
+        """The line of the tile that the thread visits."""
+        writer.local_types |= dict.fromkeys((_ROW, _COLUMN, _LINE), INT)
+        self._reads = ThreadReads(writer)
+        elements = Elements(writer.positions, reads.__contains__, self._reads.read)
+        self._elements = [elements.at(value, self._places) for value in values]
+        self.tiled = [*self._tiled()]
+        """The elements that come from tiles, by their numbers in the arrays that are read."""
+
+    @property
+    def _places(self) -> Indices:
+        """The indices of the thread's element in each value."""
+        own = [*self._outer]
+        own.insert(self._axis, self._own[_ROW])
+        return (*own, self._own[_COLUMN])
+
+    def _tiled(self) -> Iterator[tuple[Value, Position]]:
+        row, column = (self._own[name].terms[0][0] for name in (_ROW, _COLUMN))
+        for value, at in self._reads.outside_of_choices(self._elements):
+            factors = dict(at.terms)
+            is_turned = factors.get(column, 0) not in (-1, 0, 1)
+            used = variables(self._writer.positions.expr(at))
+            is_known = not used & self._reads.names
+            if is_turned and is_known and factors.get(row) in (-1, 1):
+                yield value, at
+
+    def kernel(self, name: str) -> PlanKernel:
+        """The kernel."""
+        names = [f"y{k}" for k in range(len(self._values))]
+        body = [self._loads(), nodes.Barrier(), self._stores(names)]
+        outputs = [(n, v, Access.OUT) for n, v in zip(names, self._values, strict=True)]
+        return self._writer.finish(name, body, outputs)
+
+    # -- the two visits of a tile --------------------------------------------------------------
+
+    def _loads(self) -> Stmt:
+        """Loads the tiles: adjacent threads visit adjacent rows of results."""
+        body: list[Stmt] = []
+        for k, (value, at) in enumerate(self.tiled):
+            declare_shared(self._writer, _tile(k), value.element, TILE * _PITCH)
+            load = self._writer.read_number(value, at)
+            place = add(times(self._moving, _PITCH), self._lane)
+            body.append(shared_store(self._writer, _tile(k), place, load))
+        return self._visit(self._lane, self._moving, body)
+
+    def _stores(self, names: Sequence[str]) -> Stmt:
+        """Computes and stores the results: adjacent threads visit adjacent columns."""
+        writer = self._writer
+        place = add(times(self._lane, _PITCH), self._moving)
+        loaded = {
+            (value, at): shared_load(writer, _tile(k), place, value.element)
+            for k, (value, at) in enumerate(self.tiled)
+        }
+        elements = self._reads.loads((), loaded)
+        written = writer.written([substitute(e, elements) for e in self._elements])
+        stores = (
+            Store(
+                buffer=name,
+                indices=writer.indices_in(value, self._places),
+                value=element,
+                is_unique=True,
+            )
+            for name, value, element in zip(names, self._values, written.values, strict=True)
+        )
+        return self._visit(self._moving, self._lane, [*written.body, *stores])
+
+    def _visit(self, row: Position, column: Position, body: Sequence[Stmt]) -> Stmt:
+        """Does `body` at each place of the tile that is one of the results."""
+        positions, shape = self._writer.positions, self._values[0].shape
+        first_row, first_column = self._first
+        inside: Expr | None = None
+        assigns: list[Stmt] = []
+        for name, at, extent in (
+            (_ROW, add(first_row, row), shape[self._axis]),
+            (_COLUMN, add(first_column, column), shape[-1]),
+        ):
+            assigns.append(Assign(name=name, value=positions.expr(at)))
+            test = c.apply(ops.LT, c.variable(name, INT), positions.size(extent))
+            inside = test if inside is None else c.apply(ops.BIT_AND, inside, test)
+        assert inside is not None
+        return For(
+            variable=_LINE,
+            start=positions.expr(self._line),
+            stop=c.whole(TILE),
+            step=c.whole(self._lines),
+            body=(*assigns, If(condition=inside, then=(*body,), otherwise=())),
+        )
+
+
+def _tile(k: int) -> str:
+    """The array in group memory for a tile."""
+    return f"tile{k}"
