@@ -8,7 +8,7 @@ whether a step only copies. Where sizes are open, what is right for all of them 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -24,7 +24,9 @@ from shaderad.plan.in_group.loops import threads_of
 from shaderad.plan.in_group.writer import THREADS
 from shaderad.plan.kernels import WIDTH, PlanKernel
 from shaderad.plan.nest.elementwise import FourElements
-from shaderad.plan.nest.rows import Rows, sharing_of
+from shaderad.plan.nest.rows import Rows
+from shaderad.plan.nest.scans import Scans
+from shaderad.plan.nest.sharing import sharing_of
 from shaderad.plan.planning import PORTABLE_BUFFER_LIMIT
 from shaderad.plan.steps import (
     AS_IT_IS,
@@ -126,7 +128,12 @@ class PlanChoices:
         needed = step.layout(self.shape).needed(row_count, count)
         by_passes = replace(step, needed=needed)
         if self.shape.rows.is_together and step.rows is not None and row_count * count > 0:
-            shared = self._of_rows(by_passes, step.rows(self.shape), count)
+            work = step.rows(self.shape)
+            shared = (
+                self._of_scan(by_passes, work, count)
+                if isinstance(work, Scans)
+                else self._of_rows(by_passes, work, count)
+            )
             if shared is not None:
                 return shared
         bits = sum(1 << (k + 1) for k in needed)
@@ -134,27 +141,58 @@ class PlanChoices:
 
     def _of_rows(self, step: RunPass, rows: Rows, length: int) -> Decision[Step] | None:
         """The decision about a reduction of rows that are not empty, if threads can share them."""
-        chosen = [*map(self.are_multiples, rows.loads)] if length % WIDTH == 0 else []
-        width = WIDTH if any(chosen) else 1
-        chosen = chosen if width == WIDTH else []
+        chosen = self._by_four(rows, length)
+        width = WIDTH if chosen else 1
         parts = sizes.evaluate(rows.part_count, self.known)
         is_whole = parts == 1 or length <= self.shape.rows.longest_whole
         own = sharing_of(length if is_whole else length // parts, width, self.shape, rows.total)
         last = sharing_of(1 if is_whole else parts, 1, self.shape, rows.total)
-        group_bytes = byte_count(rows.total) * max(own.slots, last.slots)
-        if group_bytes > self.group_bytes or not self._binds_few(rows.binding_count(chosen)):
+        if not self._fits(rows, chosen, max(own.slots, last.slots)):
             return None
-        bits = sum(1 << k for k, is_chosen in enumerate(chosen) if is_chosen)
-        numbers = (-2, own.lanes, width, bits)
+        numbers = (-2, own.lanes, width, _bits(chosen))
         if is_whole:
             make = partial(rows.whole, own, *chosen)
-            return Decision((*numbers, 0), lambda: RunRows(step, (make(),), None))
+            return Decision((*numbers, 0), lambda: RunRows(step, (make(),)))
 
         def cut() -> Step:
             works = rows.cut(own, *chosen), rows.added(last)
-            return RunRows(step, works, rows.parts)
+            return RunRows(step, works, (rows.parts,))
 
         return Decision((*numbers, last.lanes), cut)
+
+    def _of_scan(self, step: RunPass, scans: Scans, length: int) -> Decision[Step] | None:
+        """The decision about a scan of rows that are not empty, if threads can share them."""
+        chosen = self._by_four(scans, length)
+        width = WIDTH if chosen else 1
+        tiles, parts = (sizes.evaluate(size, self.known) for size in scans.cut_of(width))
+        is_whole = parts == 1 or length <= self.shape.rows.longest_whole
+        if is_whole:
+            own = last = scans.sharing(length, width)
+        else:
+            own = scans.sharing_of_parts(width, is_repeated=tiles > 1)
+            last = scans.sharing(parts, 1)
+        if not self._fits(scans, chosen, max(own.slots, last.slots)):
+            return None
+        numbers = (-3, *own.numbers, _bits(chosen))
+        if is_whole:
+            make = partial(scans.whole, own, *chosen)
+            return Decision((*numbers, 0), lambda: RunRows(step, (make(),)))
+
+        def cut() -> Step:
+            kernels = scans.cut(own, last, *chosen)
+            return RunRows(step, kernels.works, kernels.between)
+
+        return Decision((*numbers, *last.numbers), cut)
+
+    def _by_four(self, rows: Rows | Scans, length: int) -> list[bool]:
+        """Which loads are of four elements; empty if threads take one at a time."""
+        chosen = [*map(self.are_multiples, rows.loads)] if length % WIDTH == 0 else []
+        return chosen if any(chosen) else []
+
+    def _fits(self, rows: Rows | Scans, chosen: Sequence[bool], slots: int) -> bool:
+        """True if group memory has room for the totals, and kernels bind few buffers."""
+        has_room = byte_count(rows.total) * slots <= self.group_bytes
+        return has_room and self._binds_few(rows.binding_count(chosen))
 
     # -- elements ----------------------------------------------------------------------------
 
@@ -290,6 +328,11 @@ class PlanChoices:
             sizes.evaluate(m, self.known) == sizes.evaluate(n, self.known)
             for m, n in zip(a, b, strict=True)
         )
+
+
+def _bits(flags: Iterable[bool]) -> int:
+    """Flags as one number."""
+    return sum(1 << k for k, flag in enumerate(flags) if flag)
 
 
 def _filled(step: Step) -> Step:

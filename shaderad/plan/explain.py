@@ -141,9 +141,10 @@ class _Text:
     def _threads(self, step: RunRows) -> str:
         """How threads share rows."""
         *_, lanes = step.works[0].dim
-        if step.parts is None:
+        if not step.between:
             return f", {lanes} threads per row"
-        return f", {self._size(step.parts.shape[-1])} parts per row, {lanes} threads per part"
+        parts = step.between[0].shape[-1]
+        return f", {self._size(parts)} parts per row, {lanes} threads per part"
 
     # -- values ----------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from shaderad.plan.call_kernels import CallKernel
 from shaderad.plan.kernels import PlanKernel
 from shaderad.plan.nest.elementwise import FourElements
 from shaderad.plan.nest.rows import Rows, has_rows
+from shaderad.plan.nest.scans import Scans, has_scan
 from shaderad.plan.reductions import Reduction
 
 
@@ -99,13 +100,18 @@ class RunPass:
         return make(state, shape)
 
     @cached_property
-    def rows(self) -> Callable[[LaunchShape], Rows] | None:
+    def rows(self) -> Callable[[LaunchShape], Rows | Scans] | None:
         """Gives the kernels whose threads share rows; `None` where there are none."""
-        node, is_quiet = self.node, all(work.bounds == "unchecked" for work in self.works)
-        if isinstance(node, arrays.Scan) or not is_quiet or not has_rows(node):
+        node, name = self.node, self.producer.kernel.name
+        if any(work.bounds != "unchecked" for work in self.works):
             return None
-        name, beside = self.producer.kernel.name, [v for _, v in self.producer.writes[1:]]
-        return cache(partial(Rows, node, name, self.reads, self.results, beside))
+        if isinstance(node, arrays.Scan):
+            is_mirrored = self.epilogue is not None and self.epilogue.is_mirrored
+            scans = partial(Scans, node, name, self.reads, self.results, is_mirrored)
+            return cache(scans) if has_scan(node) else None
+        beside = [v for _, v in self.producer.writes[1:]]
+        rows = partial(Rows, node, name, self.reads, self.results, beside)
+        return cache(rows) if has_rows(node) else None
 
     @property
     def results(self) -> tuple[Value, ...]:
@@ -119,14 +125,14 @@ class RunPass:
 
 @dataclass(frozen=True, eq=False)
 class RunRows:
-    """A reduction by kernels whose threads share rows."""
+    """A reduction or scan by kernels whose threads share rows."""
 
     instead: RunPass
     """The same by passes of the library, which can run by windows of large arrays."""
     works: tuple[PlanKernel, ...]
-    """One kernel, or that of parts and that of their totals."""
-    parts: Value | None
-    """The totals of parts, if there are any."""
+    """The kernels, in order; one if no row is cut into parts."""
+    between: tuple[Value, ...] = ()
+    """The values that kernels leave to each other; each has an element for each part of a row."""
 
     @property
     def reads(self) -> tuple[Value, ...]:

@@ -14,7 +14,7 @@ from shaderad.compiler.launch_shapes import LaunchShape
 from shaderad.ir import nodes, walk
 from shaderad.ir.types import FLOAT, Access, Vector
 from shaderad.plan.choices import PlanChoices
-from shaderad.plan.nest.rows import RowSharing, sharing_of
+from shaderad.plan.nest.sharing import RowSharing, sharing_of
 from shaderad.plan.planning import plan
 from shaderad.plan.steps import RunRows
 from tests.devices import entered

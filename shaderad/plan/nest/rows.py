@@ -10,94 +10,41 @@ same in every run.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache, cached_property
 
 from shaderad.compiler.launch_shapes import LaunchShape
 from shaderad.ir import composing as c
 from shaderad.ir import nodes, ops, sizes
 from shaderad.ir.arrays import ArrayType, Value
-from shaderad.ir.nodes import Assign, Expr, For, If, Stmt, Store
+from shaderad.ir.nodes import Assign, Expr, For, Stmt, Store
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import (
-    FLOAT,
     INT,
-    UINT,
     Access,
-    BufferType,
-    Scalar,
-    Struct,
     Type,
-    Vector,
     byte_count,
 )
 from shaderad.plan.elements import Elements, View
 from shaderad.plan.kernels import WIDTH, PlanKernel, number_writer
-from shaderad.plan.nest.vectors import COST_LIMIT, ThreadElements, comes_by_four, quarter_of
-from shaderad.plan.positions import Indices, Position, add, constant, number, times
+from shaderad.plan.nest.exchange import (
+    AT_ONCE,
+    STATE_LIMIT,
+    GroupSlots,
+    each,
+    of_lane,
+    thread_of,
+)
+from shaderad.plan.nest.sharing import RowSharing
+from shaderad.plan.nest.vectors import COST_LIMIT, ThreadElements, stores_of
+from shaderad.plan.positions import Indices, Position, add, constant, times
 from shaderad.plan.reductions import Reduction, combined_elements, has_neutral, neutral_of
 
-FEWEST_LOADS = 2
-"""The loads of each lane, unless a row is shorter."""
-_STATE_LIMIT = 64
-"""The most bytes of a total: group memory holds one for each team of a workgroup."""
-_FOLDED_AT_ONCE = 8
-"""Totals that one thread folds between two barriers."""
-_STEP, _TOTAL, _SLOT, _PARTS = "step", "total", "slot", "parts"
-
-
-@dataclass(frozen=True, slots=True)
-class RowSharing:
-    """How threads share rows.
-
-    Attributes:
-        lanes: Threads of a row or part, a power of two.
-        width: Elements that a lane takes at a time, 1 or 4.
-        wave: Lanes that fold across the wave, a power of two; 1 for none.
-        workgroup: Threads of a workgroup, a multiple of `lanes`.
-    """
-
-    lanes: int
-    width: int
-    wave: int
-    workgroup: int
-
-    @property
-    def slots(self) -> int:
-        """Totals in group memory; 0 if the lanes of a row are of one wave."""
-        return self.workgroup // self.wave if self.lanes > self.wave else 0
-
-
-def sharing_of(length: int, width: int, shape: LaunchShape, total: Type) -> RowSharing:
-    """The sharing for rows of `length` elements, whose totals have the type `total`."""
-    loads = max(1, length // (width * FEWEST_LOADS))
-    most = shape.workgroup & -shape.workgroup
-    lanes = min(most, 1 << (loads.bit_length() - 1))
-    wave = min(lanes, max(shape.lane_teams, default=1)) if _crosses_waves(total) else 1
-    return RowSharing(lanes, width, wave, shape.workgroup)
+_STEP, _TOTAL, _SLOT = "step", "total", "slot"
 
 
 def has_rows(node: Reduction) -> bool:
     """True for reductions whose elements may be combined in any order, with totals of few bytes."""
-    return has_neutral(node) and byte_count(node.results[0].element) <= _STATE_LIMIT
-
-
-def _crosses_waves(t: Type) -> bool:
-    """True if lanes of a wave can exchange values of type `t`."""
-    if isinstance(t, Struct):
-        return all(_crosses_waves(field) for _, field in t.fields)
-    return (t.element if isinstance(t, Vector) else t) in (FLOAT, INT, UINT)
-
-
-def _of_lane(value: Expr, mask: int) -> Expr:
-    """`value` in the lane whose number differs in the bits of `mask`."""
-    t = value.type
-    if isinstance(t, Struct):
-        return c.construct(t, [_of_lane(c.field(value, name), mask) for name, _ in t.fields])
-    if isinstance(t, Vector):
-        return c.construct(t, [_of_lane(c.component(value, k), mask) for k in range(t.count)])
-    assert isinstance(t, Scalar)
-    return nodes.OfLane(type=t, value=value, mask=mask)
+    return has_neutral(node) and byte_count(node.results[0].element) <= STATE_LIMIT
 
 
 class Rows:
@@ -214,7 +161,7 @@ class RowWriter:
         body.append(self._fold_own(total, chosen))
         body += self._fold_in_wave(total)
         body += self._fold_in_group(total)
-        body.append(_each(sharing.lanes, [*self._stores(total)]))
+        body.append(each(sharing.lanes, [*self._stores(total)]))
         outputs = [(f"y{k}", v, Access.OUT) for k, v in enumerate(self._stored)]
         return writer.finish(name, body, outputs)
 
@@ -259,14 +206,8 @@ class RowWriter:
         width, first = self._sharing.width, len(self._stored) - len(self._beside)
         for k, value in enumerate(self._beside):
             own = values[k * width : (k + 1) * width]
-            name = f"y{first + k}"
-            quarter = quarter_of(number(self._in(value, 0), value.shape))
-            if width == WIDTH and quarter is not None and comes_by_four(value.element):
-                yield self._writer.store_vector(name, quarter.at, own)
-                continue
-            for j, element in enumerate(own):
-                indices = self._writer.indices_in(value, self._in(value, j))
-                yield Store(buffer=name, indices=indices, value=element, is_unique=True)
+            places = [self._in(value, j) for j in range(width)]
+            yield from stores_of(self._writer, f"y{first + k}", value, places, own)
 
     # -- the totals of lanes -------------------------------------------------------------------
 
@@ -275,7 +216,7 @@ class RowWriter:
         mask = 1
         while mask < self._sharing.wave:
             other = self._local(f"other{mask}", total.type)
-            yield Assign(name=other.name, value=_of_lane(total, mask))
+            yield Assign(name=other.name, value=of_lane(total, mask))
             # Both lanes fold in the same order.
             yield Assign(name=total.name, value=self._combined(total, other))
             mask *= 2
@@ -286,43 +227,30 @@ class RowWriter:
         count, slots = sharing.lanes // sharing.wave, sharing.slots
         if not slots:
             return
-        buffer = nodes.Buffer(
-            name=_PARTS, path=(_PARTS,), type=BufferType(Access.GROUP, total.type, 1), count=slots
-        )
-        self._writer.add_scratch(buffer, (slots,))
-        thread = nodes.TeamLane(type=INT, size=sharing.workgroup, is_of_group=True)
+        held = GroupSlots(self._writer, total.type, slots)
+        thread = thread_of(sharing.workgroup)
         slot = self._local(_SLOT, INT)
         own, _ = positions.divided(positions.of(thread), sharing.wave)
         yield Assign(name=slot.name, value=positions.expr(own))
         at = positions.of(slot)
-        yield _each(sharing.wave, [self._put(at, total)])
+        yield each(sharing.wave, [held.put(at, total)])
         yield nodes.Barrier()
         step, distance = 1, sharing.wave
-        while count > _FOLDED_AT_ONCE:
-            folded = self._fold_slots(total, at, step, _FOLDED_AT_ONCE)
-            distance *= _FOLDED_AT_ONCE
-            yield _each(distance, [*folded, self._put(at, total)])
+        while count > AT_ONCE:
+            folded = self._fold_slots(held, total, at, step, AT_ONCE)
+            distance *= AT_ONCE
+            yield each(distance, [*folded, held.put(at, total)])
             yield nodes.Barrier()
-            count, step = count // _FOLDED_AT_ONCE, step * _FOLDED_AT_ONCE
-        yield _each(sharing.lanes, [*self._fold_slots(total, at, step, count)])
+            count, step = count // AT_ONCE, step * AT_ONCE
+        yield each(sharing.lanes, [*self._fold_slots(held, total, at, step, count)])
 
     def _fold_slots(
-        self, total: nodes.Var, first: Position, step: int, count: int
+        self, held: GroupSlots, total: nodes.Var, first: Position, step: int, count: int
     ) -> Iterator[Stmt]:
         """Folds totals in group memory, which are `step` apart; `total` is the first of them."""
         for k in range(1, count):
-            other = self._get(add(first, constant(k * step)), total.type)
+            other = held.get(add(first, constant(k * step)))
             yield Assign(name=total.name, value=self._combined(total, other))
-
-    def _slot(self, at: Position) -> tuple[Expr, ...]:
-        place = self._writer.positions.expr(at)
-        return (nodes.KnownNumber(type=INT, number=place, is_inside=True),)
-
-    def _put(self, at: Position, value: Expr) -> Stmt:
-        return Store(buffer=_PARTS, indices=self._slot(at), value=value, is_unique=True)
-
-    def _get(self, at: Position, t: Type) -> Expr:
-        return nodes.Load(type=t, buffer=_PARTS, indices=self._slot(at))
 
     # -- results ---------------------------------------------------------------------------
 
@@ -349,10 +277,3 @@ class RowWriter:
             indices = writer.indices_in(value, at)
             store = Store(buffer=f"y{k}", indices=indices, value=written.values[0], is_unique=True)
             yield store
-
-
-def _each(distance: int, body: Sequence[Stmt]) -> Stmt:
-    """Does `body` in the first of each so many threads of a workgroup."""
-    place = nodes.TeamLane(type=INT, size=distance, is_of_group=True)
-    is_first = c.apply(ops.EQ, place, c.whole(0))
-    return If(condition=is_first, then=tuple(body), otherwise=())

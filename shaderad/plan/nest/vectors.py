@@ -16,7 +16,7 @@ from shaderad.ir import composing as c
 from shaderad.ir import nodes, sizes
 from shaderad.ir.arrays import Value
 from shaderad.ir.dags import in_order, substitute, variables
-from shaderad.ir.nodes import Expr
+from shaderad.ir.nodes import Expr, Stmt, Store
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import BOOL, DOUBLE, Scalar, Type
 from shaderad.plan.costs import cost_of
@@ -72,7 +72,7 @@ class ThreadReads:
     def read(self, value: Value, at: Indices, view: View | None) -> Expr:
         """A variable for an element of a stored value."""
         assert view is None, "reads that report are no part of a nest"
-        if sizes.product(value.shape) == 1:
+        if self._writer.is_bound(value) or sizes.product(value.shape) == 1:
             return self._writer.read(value, at)
         key = value, number(at, value.shape)
         name = self._name_by_read.setdefault(key, f"read{len(self._name_by_read)}")
@@ -131,6 +131,28 @@ def _on_sides(elements: Iterable[Expr]) -> frozenset[str]:
         for side in (part.if_true, part.if_false)
     )
     return frozenset[str]().union(*map(variables, sides))
+
+
+def stores_of(
+    writer: Writer, name: str, value: Value, places: Sequence[Indices], elements: Sequence[Expr]
+) -> Iterator[Stmt]:
+    """Stores elements of an output, which no other thread does; four adjacent ones at once.
+
+    Sizes in the numbers of their places must be multiples of 4 if there are four.
+    """
+    if len(places) == WIDTH and comes_by_four(value.element):
+        quarters = [quarter_of(number(at, value.shape)) for at in places]
+        components = [quarter.component for quarter in quarters if quarter is not None]
+        first = quarters[0]
+        if first is not None and components == [*range(WIDTH)]:
+            yield writer.store_vector(name, first.at, elements)
+            return
+        if first is not None and components == [*reversed(range(WIDTH))]:
+            yield writer.store_vector(name, first.at, elements[::-1])
+            return
+    for at, element in zip(places, elements, strict=True):
+        indices = writer.indices_in(value, at)
+        yield Store(buffer=name, indices=indices, value=element, is_unique=True)
 
 
 class ThreadElements:
