@@ -185,7 +185,7 @@ class PlanChoices:
         return Decision((*numbers, *last.numbers), cut)
 
     def _by_four(self, rows: Rows | Scans, length: int) -> list[bool]:
-        """Which loads are of four elements; empty if threads take one at a time."""
+        """A flag for each load of four; none at all if threads take one element at a time."""
         chosen = [*map(self.are_multiples, rows.loads)] if length % WIDTH == 0 else []
         return chosen if any(chosen) else []
 

@@ -28,7 +28,7 @@ from shaderad.rules.arrays.scan_operators import combined
 
 @dataclass(frozen=True, slots=True)
 class ScanWork:
-    """What one kernel scans.
+    """The scan of one kernel.
 
     Attributes:
         op: The operator.
@@ -189,7 +189,7 @@ class ScanWriter:
 
     def _of_tile(self, tile: Position, fits: Collection[tuple[Size, ...]]) -> Iterator[Stmt]:
         yield from self._place(tile)
-        written = self.elements.written([sizes in fits for sizes in self.elements.loads])
+        written = self.elements.written([extents in fits for extents in self.elements.loads])
         count = len(self._own)
         end = max(written.ends[:count])
         yield from written.body[:end]
