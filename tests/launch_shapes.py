@@ -32,6 +32,8 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "adds_at_barriers": (False, True),
     "held_additions": (0, 1, 4, 9),
     "row_part": (1, 100, 4096),
+    "held_words": (0, 8, 64),
+    "wave": (1, 4, 64),
     "tile_rows": (1, 3, 4, 8, 16),
     "lane_teams": ((), (4,), (8, 4), (4, 8)),
     "shares_in_groups": (False, True),

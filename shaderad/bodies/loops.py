@@ -57,7 +57,8 @@ def trip_count(loop: nodes.For) -> int | None:
 
 def unrolls(loop: nodes.For) -> bool:
     """True if a ``static_range`` is unrolled in the emitted text."""
-    return loop.is_unrolled and _unrolled_size(loop).operations <= _MAX_OPERATIONS
+    is_short = _unrolled_size(loop).operations <= _MAX_OPERATIONS
+    return loop.is_unrolled and (loop.is_in_registers or is_short)
 
 
 def may_unroll(loop: nodes.For) -> bool:

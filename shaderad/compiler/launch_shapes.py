@@ -65,6 +65,10 @@ class LaunchShape:
     """For elements that are too large for the memory of a workgroup."""
     row_part: int
     """Minimum elements of a part of a long row, if a workgroup folds each part."""
+    held_words: int
+    """Maximum words of a row that a thread holds in registers; 0 if rows are read again."""
+    wave: int
+    """Maximum lanes of a wave that fold their totals there; a power of two."""
 
     # -- sums over tiles, such as products ----------------------------------------------------
     tile_rows: int
@@ -91,7 +95,7 @@ class LaunchShape:
         """Refuses rows that would make kernels compute wrong results."""
         for name in ("workgroup", "loop_threads"):
             _check(self, name, all(1 <= n <= MOST_THREADS for n in _numbers(getattr(self, name))))
-        for name in ("group_limit", "held_additions"):
+        for name in ("group_limit", "held_additions", "held_words"):
             _check(self, name, getattr(self, name) >= 0)
         # Groups add their sums after the loop over their indices, at barriers.
         at_least_one = ("sum_group_limit", "row_part", "tile_rows", "enough_threads", "stream")
@@ -101,6 +105,7 @@ class LaunchShape:
         is_together = self.rows_of_large_elements.is_together
         _check(self, "rows_of_large_elements", not is_together)
         _check(self, "lane_teams", set(self.lane_teams) <= set(TEAMS))
+        _check(self, "wave", self.wave >= 1 and self.wave & (self.wave - 1) == 0)
         fewest, most = self.loop_threads
         are_powers = all(n & (n - 1) == 0 for n in self.loop_threads)
         _check(self, "loop_threads", fewest <= most and are_powers)
@@ -109,6 +114,9 @@ class LaunchShape:
         """The shape on a device whose waves have `lanes` threads, and workgroups `thread_limit`."""
         workgroup = min(self.workgroup, thread_limit)
         teams = (t for t in self.lane_teams if t <= lanes and workgroup % t == 0)
+        wave = self.wave
+        while wave > max(1, lanes) or workgroup % wave:
+            wave //= 2
         fewest, most = self.loop_threads
         while most > max(1, thread_limit):
             most //= 2
@@ -116,6 +124,7 @@ class LaunchShape:
             self,
             workgroup=workgroup,
             lane_teams=tuple(teams),
+            wave=wave,
             loop_threads=(min(fewest, most), most),
         )
 
@@ -145,6 +154,8 @@ _AT_ONCE = LaunchShape(
     rows=_CHUNKS_OF_GROUPS,  # by threads: 1.32 to 3.97; others longer or shorter: 0.89 to 1.17
     rows_of_large_elements=_CHUNKS_OF_THREADS,
     row_part=4096,  # four loads of four per thread; not measured
+    held_words=64,  # not measured
+    wave=64,  # not measured
     tile_rows=8,  # 4: 0.90 to 1.28; 16: 0.81 to 1.01
     lane_teams=(8, 4),  # 4 alone: 0.87 to 0.97; none: 1.04 to 1.71
     shares_in_groups=True,  # False, without waves: 0.63 to 0.83
@@ -166,6 +177,8 @@ _IN_TURN = LaunchShape(
     rows=_CHUNKS_OF_THREADS,  # together: 2.2 to 7.1; others longer or shorter: 0.91 to 1.33
     rows_of_large_elements=_CHUNKS_OF_THREADS,
     row_part=4096,
+    held_words=0,
+    wave=64,
     tile_rows=8,  # 4: 0.85 to 1.10; 16: 0.86 to 1.18; SwiftShader 1.28 to 1.32, 0.86 to 0.95
     lane_teams=(8, 4),  # 4 alone: 1.25 to 1.62; none: 2.49 to 3.40
     shares_in_groups=False,  # True, without waves: 1.37 to 1.95; SwiftShader 1.26 to 1.42

@@ -23,6 +23,7 @@ from shaderad.plan.steps import (
     Repeat,
     RepeatWhile,
     RunGroup,
+    RunKernel,
     RunPass,
     RunRows,
     RunTiles,
@@ -96,6 +97,7 @@ class Scheduler:
             assert isinstance(threads, int)
             self.binder.add(work_step(step.work, is_filled=True, group_threads=threads))
         else:
+            assert isinstance(step, RunKernel), "sizes decide about chains"
             if step.base is not None:
                 places, base = self.places, step.base
                 target = places.number(step.writes[0])

@@ -440,6 +440,8 @@ class For(Stmt):
     """The iteration limit of ``sad.range(..., limit=)``, or `None`."""
     is_unrolled: bool = False
     """True for ``sad.static_range``, whose bounds are `Const`."""
+    is_in_registers: bool = False
+    """True if registers hold what iterations share: the loop is unrolled, whatever its size."""
     exits: tuple[str, ...] = ()
     """Bool locals that end the loop when true; ``bodies/structured.py`` introduces them."""
     body: tuple[Stmt, ...]
@@ -539,6 +541,8 @@ class Function:
     """User-defined forward derivative: takes and returns `Pair`s."""
     is_checked: bool = True
     """False after ``backward_derivative(check=False)``: gradcheck skips the kernel."""
+    commutes: bool = False
+    """True for a function of two arguments that may be exchanged."""
     span: Span = NO_SPAN
 
 

@@ -24,9 +24,9 @@ from shaderad.plan.in_group.loops import threads_of
 from shaderad.plan.in_group.writer import THREADS
 from shaderad.plan.kernels import WIDTH, PlanKernel
 from shaderad.plan.nest.elementwise import FourElements
+from shaderad.plan.nest.row_work import RowSharing, sharing_across, sharing_along
 from shaderad.plan.nest.rows import Rows
 from shaderad.plan.nest.scans import Scans
-from shaderad.plan.nest.sharing import sharing_of
 from shaderad.plan.planning import PORTABLE_BUFFER_LIMIT
 from shaderad.plan.steps import (
     AS_IT_IS,
@@ -36,6 +36,7 @@ from shaderad.plan.steps import (
     Plan,
     Repeat,
     RepeatWhile,
+    RunChain,
     RunKernel,
     RunPass,
     RunRows,
@@ -85,11 +86,21 @@ class PlanChoices:
 
     def _inside(self, plan: Plan) -> Decision[Plan]:
         """`decided` without fills, which take longer than a dispatch in the body of a loop."""
-        steps = [*map(self._of_step, plan.steps)]
+        decision = self._of_steps(plan.steps)
+        return Decision(decision.numbers, lambda: replace(plan, steps=decision.make()))
+
+    def _of_steps(self, steps: Iterable[Step]) -> Decision[tuple[Step, ...]]:
+        decisions = [*map(self._of_chain_or_step, steps)]
         return Decision(
-            tuple(number for step in steps for number in step.numbers),
-            lambda: replace(plan, steps=tuple(step.make() for step in steps)),
+            tuple(number for decision in decisions for number in decision.numbers),
+            lambda: tuple(step for decision in decisions for step in decision.make()),
         )
+
+    def _of_chain_or_step(self, step: Step) -> Decision[tuple[Step, ...]]:
+        if isinstance(step, RunChain):
+            return self._of_chain(step)
+        decision = self._of_step(step)
+        return Decision(decision.numbers, lambda: (decision.make(),))
 
     def _of_step(self, step: Step) -> Decision[Step]:
         if not _may_copy(step):
@@ -127,72 +138,99 @@ class PlanChoices:
         row_count, count = (sizes.evaluate(size, self.known) for size in (rows, length))
         needed = step.layout(self.shape).needed(row_count, count)
         by_passes = replace(step, needed=needed)
-        if self.shape.rows.is_together and step.rows is not None and row_count * count > 0:
-            work = step.rows(self.shape)
-            shared = (
-                self._of_scan(by_passes, work, count)
-                if isinstance(work, Scans)
-                else self._of_rows(by_passes, work, count)
-            )
-            if shared is not None:
-                return shared
+        shared = None if step.rows is None else self._of_rows(by_passes, step.rows(self.shape))
+        if step.scans is not None and self.shape.rows.is_together and row_count * count > 0:
+            shared = self._of_scan(by_passes, step.scans(self.shape))
+        if shared is not None:
+            return shared
         bits = sum(1 << (k + 1) for k in needed)
         return Decision((1 + bits,), lambda: by_passes)
 
-    def _of_rows(self, step: RunPass, rows: Rows, length: int) -> Decision[Step] | None:
-        """The decision about a reduction of rows that are not empty, if threads can share them."""
-        chosen = self._by_four(rows, length)
-        width = WIDTH if chosen else 1
-        parts = sizes.evaluate(rows.part_count, self.known)
-        is_whole = parts == 1 or length <= self.shape.rows.longest_whole
-        own = sharing_of(length if is_whole else length // parts, width, self.shape, rows.total)
-        last = sharing_of(1 if is_whole else parts, 1, self.shape, rows.total)
-        if not self._fits(rows, chosen, max(own.slots, last.slots)):
+    def _of_rows(self, step: RunPass | RunTiles, rows: Rows) -> Decision[Step] | None:
+        """The decision about one reduction, if threads can share its rows."""
+        length = self._length_of(rows)
+        shared = None if length is None else self._sharing(rows, length)
+        if length is None or shared is None:
             return None
-        numbers = (-2, own.lanes, width, _bits(chosen))
-        if is_whole:
-            make = partial(rows.whole, own, *chosen)
-            return Decision((*numbers, 0), lambda: RunRows(step, (make(),)))
+        whole, chosen = shared
+        parts = rows.parts(whole.team.span * whole.rows)
+        assert parts is not None
+        part_count = sizes.evaluate(parts.totals.shape[-1], self.known)
+        part_length = sizes.evaluate(parts.length, self.known)
+        longest = WIDTH * part_length if whole.is_across else self.shape.rows.longest_whole
+        if part_count == 1 or length <= longest:
+            if not self._fits(rows, chosen, whole):
+                return None
+            works = partial(rows.whole, whole, *chosen)
+            return Decision(
+                (*whole.numbers, _bits(chosen), 0),
+                lambda: RunRows(step, whole, (works(),)),
+            )
+        own = self._sharing(rows, part_length)
+        last = sharing_along(part_count, 1, self.shape, rows.work)
+        if own is None or last is None or not self._fits(rows, chosen, own[0], last):
+            return None
 
         def cut() -> Step:
-            works = rows.cut(own, *chosen), rows.added(last)
-            return RunRows(step, works, (rows.parts,))
+            works = rows.cut(own[0], parts, *chosen), rows.added(last, parts)
+            return RunRows(step, own[0], works, (parts.totals,))
 
-        return Decision((*numbers, last.lanes), cut)
+        return Decision((*own[0].numbers, _bits(chosen), last.team.lanes), cut)
 
-    def _of_scan(self, step: RunPass, scans: Scans, length: int) -> Decision[Step] | None:
+    def _of_scan(self, step: RunPass, scans: Scans) -> Decision[Step] | None:
         """The decision about a scan of rows that are not empty, if threads can share them."""
-        chosen = self._by_four(scans, length)
-        width = WIDTH if chosen else 1
-        tiles, parts = (sizes.evaluate(size, self.known) for size in scans.cut_of(width))
-        is_whole = parts == 1 or length <= self.shape.rows.longest_whole
-        if is_whole:
-            own = last = scans.sharing(length, width)
-        else:
-            own = scans.sharing_of_parts(width, is_repeated=tiles > 1)
-            last = scans.sharing(parts, 1)
-        if not self._fits(scans, chosen, max(own.slots, last.slots)):
+        chosen = [*map(self.are_multiples, scans.loads)]
+        choice = scans.choice(self.known, chosen, self.shape.rows.longest_whole)
+        has_memory = byte_count(scans.total) * choice.slots <= self.group_bytes
+        if not has_memory or not self._binds_few(scans.binding_count(choice.chosen)):
             return None
-        numbers = (-3, *own.numbers, _bits(chosen))
-        if is_whole:
-            make = partial(scans.whole, own, *chosen)
-            return Decision((*numbers, 0), lambda: RunRows(step, (make(),)))
+        numbers = (-4, *choice.sharing.numbers, _bits(choice.chosen), *choice.of_totals)
+        return Decision(numbers, lambda: RunRows(step, choice.sharing, *choice.make()))
 
-        def cut() -> Step:
-            kernels = scans.cut(own, last, *chosen)
-            return RunRows(step, kernels.works, kernels.between)
+    def _length_of(self, rows: Rows) -> int | None:
+        """The length of rows that are not empty, on a device whose threads can share them."""
+        extents = rows.work.places
+        if not self.shape.rows.is_together or not all(map(self._is_known, extents)):
+            return None
+        *_, length = known = [sizes.evaluate(extent, self.known) for extent in extents]
+        return length if all(known) else None
 
-        return Decision((*numbers, *last.numbers), cut)
+    def _sharing(self, rows: Rows, length: int) -> tuple[RowSharing, Sequence[bool]] | None:
+        """How threads share rows, or parts, of this length, and which loads are by four."""
+        chosen = [*map(self.are_multiples, rows.loads)]
+        sharing = None
+        if rows.is_across:
+            columns = sizes.evaluate(rows.work.places[-2], self.known)
+            chosen = chosen if columns % WIDTH == 0 and any(chosen) else []
+            count = WIDTH if chosen else 1
+            sharing = sharing_across(length, columns, count, self.shape, rows.work)
+        if sharing is None:
+            is_whole = length % WIDTH == 0 and any(chosen) and not rows.is_across
+            chosen = chosen if is_whole else []
+            sharing = sharing_along(length, WIDTH if chosen else 1, self.shape, rows.work)
+        return None if sharing is None else (sharing, chosen)
 
-    def _by_four(self, rows: Rows | Scans, length: int) -> list[bool]:
-        """A flag for each load of four; none at all if threads take one element at a time."""
-        chosen = [*map(self.are_multiples, rows.loads)] if length % WIDTH == 0 else []
-        return chosen if any(chosen) else []
+    def _fits(self, rows: Rows, chosen: Sequence[bool], *sharings: RowSharing) -> bool:
+        """True if kernels of rows do not need more buffers or group memory than there is."""
+        total_bytes = sum(byte_count(node.results[0].element) for node in rows.work.folds)
+        slots = max(sharing.team.slots * sharing.rows for sharing in sharings)
+        has_memory = total_bytes * slots <= self.group_bytes
+        return has_memory and self._binds_few(rows.binding_count(chosen))
 
-    def _fits(self, rows: Rows | Scans, chosen: Sequence[bool], slots: int) -> bool:
-        """True if group memory has room for the totals, and kernels bind few buffers."""
-        has_room = byte_count(rows.total) * slots <= self.group_bytes
-        return has_room and self._binds_few(rows.binding_count(chosen))
+    def _of_chain(self, step: RunChain) -> Decision[tuple[Step, ...]]:
+        """The decision whether one kernel computes rows that fit in registers."""
+        rows = step.rows(self.shape)
+        length = self._length_of(rows)
+        shared = None if length is None else self._sharing(rows, length)
+        if shared is None or not self._fits(rows, shared[1], shared[0]):
+            apart = self._of_steps(step.links)
+            return Decision((0, *apart.numbers), apart.make)
+        sharing, chosen = shared
+        work = partial(rows.whole, sharing, *chosen)
+        return Decision(
+            (*sharing.numbers, _bits(chosen)),
+            lambda: (RunRows(step, sharing, (work(),)),),
+        )
 
     # -- elements ----------------------------------------------------------------------------
 
@@ -204,9 +242,9 @@ class PlanChoices:
         chosen = [*map(self.are_multiples, loads)]
         if not self._binds_few(by_four.binding_count(chosen)):
             chosen = [False] * len(chosen)
-        bits = sum(1 << (k + 1) for k, is_chosen in enumerate(chosen) if is_chosen)
         return Decision(
-            (1 + bits,), lambda: replace(step, work=by_four.write(*chosen), by_four=None)
+            (1 + 2 * _bits(chosen),),
+            lambda: replace(step, work=by_four.write(*chosen), by_four=None),
         )
 
     def _binds_few(self, count: int) -> bool:
@@ -216,6 +254,9 @@ class PlanChoices:
     # -- tiles -----------------------------------------------------------------------------
 
     def _of_tiles(self, step: RunTiles) -> Decision[Step]:
+        shared = None if step.rows is None else self._of_rows(step, step.rows(self.shape))
+        if shared is not None:
+            return shared
         wide, narrow = step.wide, step.narrow
         kind = AS_IT_IS if wide is None else self.tiles_kind(wide)
         if wide is None or kind == AS_IT_IS:
@@ -330,8 +371,7 @@ class PlanChoices:
         )
 
 
-def _bits(flags: Iterable[bool]) -> int:
-    """Flags as one number."""
+def _bits(flags: Sequence[bool]) -> int:
     return sum(1 << k for k, flag in enumerate(flags) if flag)
 
 

@@ -22,6 +22,7 @@ from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import Access, byte_count
 from shaderad.plan.kernels import WIDTH, kernel_name
 from shaderad.plan.literals import literal_operands
+from shaderad.plan.nest.row_work import RowSharing
 from shaderad.plan.reductions import ops_of
 from shaderad.plan.steps import (
     CallKernel,
@@ -29,6 +30,7 @@ from shaderad.plan.steps import (
     Plan,
     Repeat,
     RepeatWhile,
+    RunChain,
     RunGroup,
     RunKernel,
     RunPass,
@@ -107,10 +109,8 @@ class _Text:
                 end = ", summed atomically" if Access.ADD in accesses else ""
                 by_four = f" by {WIDTH}" if work.stores_by_four else ""
                 return f"{work.kernel.name} over {self._shape(work.dim)}{by_four}{end}"
-            case RunPass():
-                return self._pass(step)
-            case RunRows():
-                return self._pass(step.instead) + self._threads(step)
+            case RunPass() | RunChain() | RunRows():
+                return self._rows(step)
             case RunTiles(tiles=work):
                 return f"sum over tiles {self._shape(work.dim)}"
             case CallKernel(call=call):
@@ -136,15 +136,30 @@ class _Text:
         is_shown = epilogue is not None and epilogue.reader is not None
         end = f", then {kernel_name(step.results[-1])}" if is_shown else ""
         by = ", ".join(dict.fromkeys(op.name for op in ops))
-        return f"{kind} by {by}{fused}{end} over {self._shape(node.operands[0].shape)}"
+        return f"{kind} by {by}{fused}{end}"
+
+    def _rows(self, step: RunPass | RunChain | RunRows | RunTiles) -> str:
+        """Reductions, a scan, or a chain."""
+        if isinstance(step, RunRows):
+            return self._rows(step.instead) + self._threads(step)
+        if isinstance(step, RunTiles):
+            assert step.total.producer is not None
+            return f"reduce by add over {self._shape(step.total.producer.operands[0].shape)}"
+        links = step.links if isinstance(step, RunChain) else (step,)
+        names = (s.work.kernel.name if isinstance(s, RunKernel) else self._pass(s) for s in links)
+        shape = step.work.places if isinstance(step, RunChain) else step.shape
+        return f"{', '.join(names)} over {self._shape(shape)}"
 
     def _threads(self, step: RunRows) -> str:
         """How threads share rows."""
-        *_, lanes = step.works[0].dim
+        sharing, lanes = step.sharing, step.sharing.team.lanes
+        adjacent = ""
+        if isinstance(sharing, RowSharing) and sharing.is_across:
+            adjacent = f", {sharing.team.span * sharing.rows} rows at once"
         if not step.between:
-            return f", {lanes} threads per row"
-        parts = step.between[0].shape[-1]
-        return f", {self._size(parts)} parts per row, {lanes} threads per part"
+            return f", {lanes} threads per row{adjacent}"
+        parts = self._size(step.between[0].shape[-1])
+        return f", {parts} parts per row, {lanes} threads per part{adjacent}"
 
     # -- values ----------------------------------------------------------------------------
 

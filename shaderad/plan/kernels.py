@@ -214,10 +214,6 @@ class Writer:
         """Lets `element` compute the elements of `value`."""
         self._bound[value] = element
 
-    def is_bound(self, value: Value) -> bool:
-        """True if `bind` gave the elements of a value."""
-        return value in self._bound
-
     def indices_in(self, value: Value, at: Indices) -> tuple[Expr, ...]:
         """The indices at which the kernel writes an element of `value`."""
         if self._out_rank(value) == len(at):

@@ -32,6 +32,7 @@ from shaderad.plan.joined_calls import (
 )
 from shaderad.plan.kernels import PlanKernel, cluster
 from shaderad.plan.loops import loop_kernels, repeat, repeat_while
+from shaderad.plan.nest.chains import with_chains
 from shaderad.plan.nest.elementwise import FourElements
 from shaderad.plan.reductions import ReduceFields, Reduction, has_neutral
 from shaderad.plan.scatters import joined_scatters
@@ -136,6 +137,7 @@ class _Planner:
         stored = [v for v, _ in outputs]
         limit = self._buffer_limit - PASS_BUFFERS + 1
         steps = with_epilogues(steps, stored, self._is_stored, limit)
+        steps = with_chains(steps, stored, self._buffer_limit)
         return Plan(inputs=self._graph.inputs, outputs=outputs, steps=steps)
 
     def _with_fused(self, stored: frozenset[Value]) -> frozenset[Value]:

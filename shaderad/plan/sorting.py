@@ -83,9 +83,13 @@ def _first_extreme(t: Struct, kind: str) -> Function:
     first, second = c.variable("first", t), c.variable("second", t)
     a, then = c.field(first, "value"), c.field(second, "value")
     wins = c.apply(ops.LT if kind == "min" else ops.GT, then, a)
+    is_tie = c.apply(ops.EQ, then, a)
     if is_float(a.type):
-        is_number = c.apply(ops.NOT, c.apply(ops.ISNAN, then))
-        wins = _both(is_number, _either(c.apply(ops.ISNAN, a), wins))
+        is_nan, then_is_nan = c.apply(ops.ISNAN, a), c.apply(ops.ISNAN, then)
+        wins = _both(_negated(then_is_nan), _either(is_nan, wins))
+        is_tie = _either(is_tie, _both(is_nan, then_is_nan))
+    is_before = c.apply(ops.LT, c.field(second, "position"), c.field(first, "position"))
+    wins = _either(wins, _both(is_tie, is_before))
     extreme = nodes.Conditional(type=t, condition=wins, if_true=second, if_false=first)
     return Function(
         name=f"first_{kind}",
@@ -93,6 +97,7 @@ def _first_extreme(t: Struct, kind: str) -> Function:
         result=t,
         body=(Return(value=extreme),),
         local_types={},
+        commutes=True,
     )
 
 

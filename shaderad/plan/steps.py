@@ -19,7 +19,9 @@ from shaderad.ir.sizes import Shape, Size
 from shaderad.plan.call_kernels import CallKernel
 from shaderad.plan.kernels import PlanKernel
 from shaderad.plan.nest.elementwise import FourElements
-from shaderad.plan.nest.rows import Rows, has_rows
+from shaderad.plan.nest.row_work import RowSharing, RowWork, has_rows
+from shaderad.plan.nest.rows import Rows
+from shaderad.plan.nest.scan_sharing import ScanSharing
 from shaderad.plan.nest.scans import Scans, has_scan
 from shaderad.plan.reductions import Reduction
 
@@ -100,18 +102,30 @@ class RunPass:
         return make(state, shape)
 
     @cached_property
-    def rows(self) -> Callable[[LaunchShape], Rows | Scans] | None:
+    def rows(self) -> Callable[[LaunchShape], Rows] | None:
         """Gives the kernels whose threads share rows; `None` where there are none."""
-        node, name = self.node, self.producer.kernel.name
-        if any(work.bounds != "unchecked" for work in self.works):
+        node, is_quiet = self.node, all(work.bounds == "unchecked" for work in self.works)
+        if isinstance(node, arrays.Scan) or not is_quiet or not has_rows(node):
             return None
-        if isinstance(node, arrays.Scan):
-            is_mirrored = self.epilogue is not None and self.epilogue.is_mirrored
-            scans = partial(Scans, node, name, self.reads, self.results, is_mirrored)
-            return cache(scans) if has_scan(node) else None
-        beside = [v for _, v in self.producer.writes[1:]]
-        rows = partial(Rows, node, name, self.reads, self.results, beside)
-        return cache(rows) if has_rows(node) else None
+        return cache(partial(Rows, self.row_work(node)))
+
+    @cached_property
+    def scans(self) -> Callable[[LaunchShape], Scans] | None:
+        """Gives the kernels of a scan whose threads share rows; `None` where there are none."""
+        node, is_quiet = self.node, all(work.bounds == "unchecked" for work in self.works)
+        if not isinstance(node, arrays.Scan) or not is_quiet or not has_scan(node):
+            return None
+        is_mirrored = self.epilogue is not None and self.epilogue.is_mirrored
+        name = self.producer.kernel.name
+        return cache(partial(Scans, node, name, self.reads, self.results, is_mirrored))
+
+    def row_work(self, node: Reduction) -> RowWork:
+        """The work of threads that share rows, for its node."""
+        beside = tuple(v for _, v in self.producer.writes[1:])
+        reads = frozenset(self.reads) - {node.results[0], *self.results, *beside}
+        return RowWork(
+            self.producer.kernel.name, (node,), self.results, (beside, ()), frozenset(beside), reads
+        )
 
     @property
     def results(self) -> tuple[Value, ...]:
@@ -124,15 +138,40 @@ class RunPass:
 
 
 @dataclass(frozen=True, eq=False)
-class RunRows:
-    """A reduction or scan by kernels whose threads share rows."""
+class RunChain:
+    """Steps that compute the same rows, one after the other or in one kernel: see `choices.py`."""
 
-    instead: RunPass
+    links: tuple[RunPass | RunKernel, ...]
+    work: RowWork
+    """The same as one kernel, which does not store what is read in it alone."""
+
+    @property
+    def reads(self) -> tuple[Value, ...]:
+        every = dict.fromkeys(v for link in self.links for v in link.reads)
+        return tuple(v for v in every if v in self.work.reads)
+
+    @property
+    def writes(self) -> tuple[Value, ...]:
+        return self.work.writes
+
+    @cached_property
+    def rows(self) -> Callable[[LaunchShape], Rows]:
+        """Gives the kernel whose threads share rows."""
+        return cache(partial(Rows, self.work))
+
+
+@dataclass(frozen=True, eq=False)
+class RunRows:
+    """Reductions, or a scan, by kernels whose threads share rows."""
+
+    instead: RunPass | RunChain | RunTiles
     """The same by passes of the library, which can run by windows of large arrays."""
+    sharing: RowSharing | ScanSharing
+    """How threads share rows, or parts of them."""
     works: tuple[PlanKernel, ...]
     """The kernels, in order; one if no row is cut into parts."""
     between: tuple[Value, ...] = ()
-    """The values that kernels leave to each other; each has an element for each part of a row."""
+    """The values that kernels leave to each other, with an element for each part of a row."""
 
     @property
     def reads(self) -> tuple[Value, ...]:
@@ -204,6 +243,8 @@ class RunTiles:
     narrow: NarrowTiles
     wide: WideTiles | None = None
     """In place of `tiles`, where sizes allow it: see `choices.py`."""
+    rows: Callable[[LaunchShape], Rows] | None = None
+    """For sums of columns, gives kernels whose adjacent threads have adjacent columns."""
 
     @property
     def works(self) -> tuple[PlanKernel, ...]:
@@ -321,6 +362,7 @@ class RepeatWhile:
 Step = (
     RunKernel
     | RunPass
+    | RunChain
     | RunRows
     | RunTiles
     | RunGroup
@@ -344,13 +386,15 @@ class Plan:
 def by_passes(plan: Plan) -> Plan:
     """`plan` with passes of the library in place of kernels whose threads share rows."""
 
-    def step_of(step: Step) -> Step:
+    def steps_of(step: Step) -> tuple[Step, ...]:
         match step:
-            case RunRows():
-                return step.instead
+            case RunRows(instead=RunChain() as chain):
+                return chain.links
+            case RunRows(instead=RunPass() | RunTiles() as one):
+                return (one,)
             case Repeat() | RepeatWhile():
-                return replace(step, body=by_passes(step.body))
+                return (replace(step, body=by_passes(step.body)),)
             case _:
-                return step
+                return (step,)
 
-    return replace(plan, steps=tuple(map(step_of, plan.steps)))
+    return replace(plan, steps=tuple(s for step in plan.steps for s in steps_of(step)))

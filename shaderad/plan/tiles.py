@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache, partial
 from itertools import combinations
 
 from shaderad.compiler.launch_shapes import LaunchShape
@@ -22,7 +23,9 @@ from shaderad.ir.types import INT, Scalar, is_bool
 from shaderad.ir.walk import children
 from shaderad.plan.costs import cost_of
 from shaderad.plan.elements import Elements, View
-from shaderad.plan.kernels import WIDTH, IsStored
+from shaderad.plan.kernels import WIDTH, IsStored, kernel_name
+from shaderad.plan.nest.row_work import RowWork
+from shaderad.plan.nest.rows import Rows
 from shaderad.plan.positions import Indices, Positions, number
 from shaderad.plan.steps import RunTiles
 from shaderad.plan.storage import RECOMPUTED_COST
@@ -56,7 +59,12 @@ def tiles_of(
     tile = (shape.tile_rows, WIDTH)[-len(axes) :]
     size_by_axis = dict(zip(axes, tile, strict=True))
     tiles = Tiles(node, result, is_stored, size_by_axis, shape, column_sum)
-    return replace(tiles.run(), wide=wide_tiles_of(tiles))
+    step = replace(tiles.run(), wide=wide_tiles_of(tiles))
+    if len(axes) > 1 or column_sum is not None:
+        return step
+    name, reads = kernel_name(node.operands[0]), frozenset(step.reads)
+    work = RowWork(name, (node,), (result,), ((), ()), frozenset(), reads)
+    return replace(step, rows=cache(partial(Rows, work)))
 
 
 def has_column_sum(node: arrays.Reduce, other: arrays.Reduce, is_stored: IsStored) -> bool:

@@ -31,6 +31,9 @@ TOGETHER = replace(TABLE[AT_ONCE].rows_of_large_elements, is_together=True)
         ("tile_rows", 0),
         ("lane_teams", (16,)),
         ("lane_teams", (2,)),
+        ("wave", 12),
+        ("wave", 0),
+        ("held_words", -1),
         ("enough_threads", 0),
         ("stream", 0),
         ("shortest_stream", 0),
@@ -54,9 +57,10 @@ def test_chunks_have_elements(field: str) -> None:
 def test_a_shape_fits_the_device() -> None:
     shape = launch_shape(is_parallel=True, has_float_atomics=True, lanes=32, thread_limit=128)
     assert (shape.workgroup, shape.loop_threads) == (128, (32, 128))
-    assert shape.lane_teams == (8, 4)
+    assert (shape.lane_teams, shape.wave) == ((8, 4), 32)
     tiny = launch_shape(is_parallel=True, has_float_atomics=True, lanes=32, thread_limit=20)
     assert (tiny.workgroup, tiny.loop_threads, tiny.lane_teams) == (20, (16, 16), (4,))
+    assert tiny.wave == 4
 
 
 def test_builds_keep_workgroups_of_64() -> None:

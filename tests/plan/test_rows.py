@@ -11,10 +11,12 @@ import pytest
 import shaderad as sad
 from shaderad import float3
 from shaderad.compiler.launch_shapes import LaunchShape
-from shaderad.ir import nodes, walk
+from shaderad.ir import arrays, nodes, ops, walk
+from shaderad.ir.arrays import ArrayType, Value
 from shaderad.ir.types import FLOAT, Access, Vector
 from shaderad.plan.choices import PlanChoices
-from shaderad.plan.nest.sharing import RowSharing, sharing_of
+from shaderad.plan.nest.row_work import RowSharing, RowWork, sharing_along
+from shaderad.plan.nest.teams import Team
 from shaderad.plan.planning import plan
 from shaderad.plan.steps import RunRows
 from tests.devices import entered
@@ -24,8 +26,8 @@ SHAPES = [(1, 1), (1, 8), (3, 7), (5, 12), (70, 16), (4, 256), (300, 5), (2, 205
 LONG = [(2, 9001), (1, 70_004), (3, 20_000)]
 LAYOUTS: list[dict[str, Any]] = [
     {},
-    {"lane_teams": ()},
-    {"lane_teams": (4,), "workgroup": 64},
+    {"wave": 1},
+    {"wave": 4, "workgroup": 64},
     {"workgroup": 12},
 ]
 
@@ -54,17 +56,23 @@ def rows_of(function: Any, *args: Any, shape: LaunchShape, **limits: int) -> lis
 @pytest.mark.parametrize(
     ("length", "width", "lanes", "expected"),
     [
-        (1, 1, 32, RowSharing(1, 1, 1, 256)),
-        (256, 4, 32, RowSharing(32, 4, 8, 256)),
-        (256, 1, 32, RowSharing(128, 1, 8, 256)),
-        (4096, 4, 32, RowSharing(256, 4, 8, 256)),
-        (4096, 4, 1, RowSharing(256, 4, 1, 256)),
+        (1, 1, 32, RowSharing(Team(1, 1, 256), 1)),
+        (256, 4, 32, RowSharing(Team(32, 32, 256), 4)),
+        (256, 1, 32, RowSharing(Team(128, 32, 256), 1)),
+        (4096, 4, 32, RowSharing(Team(256, 32, 256), 4)),
+        (4096, 4, 1, RowSharing(Team(256, 1, 256), 4)),
     ],
 )
 def test_lanes_follow_from_the_length(
     length: int, width: int, lanes: int, expected: RowSharing
 ) -> None:
-    assert sharing_of(length, width, shape_of(lanes=lanes), FLOAT) == expected
+    assert sharing_along(length, width, shape_of(lanes=lanes), sum_of_rows(length)) == expected
+
+
+def sum_of_rows(length: int) -> RowWork:
+    x = Value(ArrayType(FLOAT, (3, length)))
+    total = arrays.Reduce(operands=(x,), op=ops.ADD)
+    return RowWork("input", (total,), total.results, ((), ()), frozenset(), frozenset([x]))
 
 
 @pytest.mark.gpu
@@ -105,8 +113,8 @@ def test_totals_of_waves_need_group_memory(parallel: sad.Device) -> None:
         return sad.sum(x, axis=1)
 
     x, shape = drawn((2, 4096)), shape_of(lanes=32)
-    assert not rows_of(total, x, shape=shape, group_bytes=127)
-    assert rows_of(total, x, shape=shape, group_bytes=128)
+    assert not rows_of(total, x, shape=shape, group_bytes=31)
+    assert rows_of(total, x, shape=shape, group_bytes=32)
 
 
 @pytest.mark.gpu

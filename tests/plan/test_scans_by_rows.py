@@ -15,7 +15,8 @@ from shaderad.ir import nodes, walk
 from shaderad.ir.types import Access, Vector
 from shaderad.plan.choices import PlanChoices
 from shaderad.plan.kernels import PlanKernel
-from shaderad.plan.nest.sharing import Level, RowSharing, ScanSharing
+from shaderad.plan.nest.scan_sharing import Level, ScanSharing
+from shaderad.plan.nest.teams import Team
 from shaderad.plan.planning import plan
 from shaderad.plan.steps import RunPass, RunRows, by_passes
 from tests.devices import entered
@@ -30,8 +31,8 @@ def cut(longest: int, limit: int) -> Cut:
 
 
 LAYOUTS: dict[str, dict[str, Any]] = {
-    "no waves": {"lane_teams": ()},
-    "waves of 4": {"lane_teams": (4,), "workgroup": 64},
+    "no waves": {"wave": 1},
+    "waves of 4": {"wave": 4, "workgroup": 64},
     "12 threads": {"workgroup": 12},
     "one thread": {"workgroup": 1},
     "many parts": {"workgroup": 8, "rows": cut(1, 4096)},
@@ -101,12 +102,12 @@ def accesses(work: PlanKernel) -> tuple[int, int, int, int, int]:
 
 
 def test_waves_of_a_row_are_scanned_by_eight() -> None:
-    whole = RowSharing(lanes=256, width=4, wave=8, workgroup=256)
-    sharing = ScanSharing(whole, depth=4, is_repeated=False)
+    whole = Team(lanes=256, wave=8, workgroup=256)
+    sharing = ScanSharing(whole, width=4, depth=4, is_repeated=False)
     assert [*sharing.levels()] == [Level(8, 8, 0), Level(64, 4, 32)]
     assert (sharing.tile, sharing.slots) == (4096, 36)
-    wave = RowSharing(lanes=8, width=4, wave=8, workgroup=256)
-    assert not ScanSharing(wave, depth=1, is_repeated=False).slots
+    wave = Team(lanes=8, wave=8, workgroup=256)
+    assert not ScanSharing(wave, width=4, depth=1, is_repeated=False).slots
 
 
 @pytest.mark.gpu
@@ -124,7 +125,7 @@ def test_waves_of_a_row_are_scanned_by_eight() -> None:
 def test_elements_are_read_and_stored_once_per_kernel(
     length: int, expected: list[tuple[int, ...]], parallel: sad.Device
 ) -> None:
-    shape = shape_of(lanes=32)
+    shape = shape_of(lanes=8)
     (step,) = steps_of(lambda x: sad.cumsum(x, axis=1), drawn((3, length)), shape=shape)
     assert [accesses(work) for work in step.works] == expected
 
@@ -141,7 +142,7 @@ def test_what_is_read_before_and_behind_a_scan_is_loaded_once(parallel: sad.Devi
         return sad.scan(sad.add, x, exclusive=True) * x
 
     for function in (own, mirrored, exclusive):
-        (step,) = steps_of(function, drawn((64,)), shape=shape_of(lanes=32))
+        (step,) = steps_of(function, drawn((64,)), shape=shape_of(lanes=8))
         assert accesses(step.works[0]) == (2, 0, 2, 0, 0), function.__name__
 
 
@@ -152,7 +153,7 @@ def test_long_code_is_written_for_one_element(parallel: sad.Device) -> None:
             x = sad.sin(x)
         return sad.cumsum(x)
 
-    shape, x = shape_of(lanes=32), drawn((4096,))
+    shape, x = shape_of(lanes=8), drawn((4096,))
     for function in (long_elements, lambda x: sad.scan(power, x)):
         (step,) = steps_of(function, x, shape=shape)
         assert accesses(step.works[0])[:4] == (0, 1, 0, 1)
@@ -163,7 +164,7 @@ def test_what_threads_cannot_share_stays_a_pass(parallel: sad.Device) -> None:
     def looked_up(x: Any, i: Any) -> Any:
         return sad.cumsum(x[i])
 
-    shape, x = shape_of(lanes=32), drawn((4096,))
+    shape, x = shape_of(lanes=8), drawn((4096,))
     assert isinstance(steps_of(sad.cumsum, x, shape=shape, group_bytes=143)[0], RunPass)
     assert isinstance(steps_of(sad.cumsum, x, shape=shape, group_bytes=144)[0], RunRows)
     (reported,) = steps_of(looked_up, x, drawn((8,), np.int32), shape=shape)
@@ -173,7 +174,7 @@ def test_what_threads_cannot_share_stays_a_pass(parallel: sad.Device) -> None:
 @pytest.mark.gpu
 def test_scans_in_windows_are_passes(parallel: sad.Device) -> None:
     variant = sad.graph(sad.cumsum).bound((sad.array(drawn((64,))),), {}).variant
-    chosen = PlanChoices({"n0": 64}, shape=shape_of(lanes=32)).chosen(plan(variant.graph))
+    chosen = PlanChoices({"n0": 64}, shape=shape_of(lanes=8)).chosen(plan(variant.graph))
     assert isinstance(chosen.steps[0], RunRows)
     assert isinstance(by_passes(chosen).steps[0], RunPass)
 

@@ -280,6 +280,18 @@ def reduced(maker: Maker, x: Value) -> Value:
     return b.reduce(op, x) if x.shape else x
 
 
+def normalised(maker: Maker, x: Value) -> Value:
+    """Elements of rows by totals of these, once or twice, as in a softmax."""
+    for _ in range(maker.whole(1, 3) if x.shape else 0):
+        *rows, _ = axes = range(len(x.shape))
+        total = b.reduce(maker.pick((ops.ADD, ops.MUL)), b.applied(ops.MUL, x, maker.alike(x)))
+        spread = b.broadcast(bounded(total), x.shape, rows)
+        moved = numbers(x.shape, axes[-1], 3, 0)
+        x = bounded(b.applied(maker.pick((ops.ADD, ops.MUL)), x, spread))
+        x = b.where(b.applied(ops.GT, moved, b.full(x.shape, c.whole(0))), x, spread)
+    return x
+
+
 def multiplied(maker: Maker, x: Value) -> Value:
     """A sum of products with an array that shares the last axis, as rows and columns."""
     if not 0 < len(x.shape) < LARGEST_RANK:
@@ -468,6 +480,6 @@ LAYOUTS: tuple[Step, ...] = (
 STEPS: tuple[Step, ...] = (
     unary, binary, binary, chosen, in_struct, transposed, reshaped, reversed_, shifted, repeated,
     joined, sliced, placed, rolled, gathered, gathered, scattered, binned, in_other_floats,
-    last_written, reduced, multiplied, multiplied, convolved, scanned, ordered, extreme, looped,
-    unused_carry, unused_results, masked, in_halves, in_batches,
+    last_written, reduced, normalised, multiplied, multiplied, convolved, scanned, ordered, extreme,
+    looped, unused_carry, unused_results, masked, in_halves, in_batches,
 )  # fmt: skip

@@ -48,7 +48,8 @@ class FourElements:
     def binding_count(self, chosen: Sequence[bool]) -> int:
         """The number of buffers of the kernel with those of `loads` that are chosen."""
         once = len(self._work.reads) + len(self._work.writes)
-        return once + self._trial.bound_twice(chosen)
+        by_four, by_element = self._trial.bound(chosen)
+        return once + len(by_four & by_element)
 
     @cached_property
     def _trial(self) -> ThreadElements:

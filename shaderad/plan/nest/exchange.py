@@ -1,4 +1,4 @@
-"""Values that threads of a wave or of a workgroup give to each other."""
+"""Values that threads of a wave or of a workgroup give to each other, in the order of lanes."""
 
 from __future__ import annotations
 
@@ -7,44 +7,29 @@ from collections.abc import Callable, Sequence
 from shaderad.ir import composing as c
 from shaderad.ir import nodes, ops
 from shaderad.ir.nodes import Expr, If, Stmt, Store
-from shaderad.ir.types import FLOAT, INT, UINT, Access, BufferType, Struct, Type, Vector
+from shaderad.ir.types import INT, Access, BufferType, Struct, Type, Vector
 from shaderad.plan.kernels import Writer
 from shaderad.plan.positions import Position
 
-STATE_LIMIT = 64
-"""The most bytes of a total: group memory holds one for each team of a workgroup."""
-AT_ONCE = 8
-"""Totals that one thread combines between two barriers."""
-_SLOTS = "parts"
-
-
-def crosses_waves(t: Type) -> bool:
-    """True if lanes of a wave can exchange values of type `t`."""
-    if isinstance(t, Struct):
-        return all(crosses_waves(field) for _, field in t.fields)
-    return (t.element if isinstance(t, Vector) else t) in (FLOAT, INT, UINT)
-
-
-def of_lane(value: Expr, mask: int) -> Expr:
-    """`value` in the lane whose number differs in the bits of `mask`."""
-    return _by_scalar(value, lambda e: nodes.OfLane(type=e.type, value=e, mask=mask))
+_SLOTS = "slots"
 
 
 def of_lane_below(value: Expr, distance: int) -> Expr:
     """`value` in the lane whose number is less by `distance`, in lane 0 where there is none."""
-    return _by_scalar(value, lambda e: nodes.OfLaneBelow(type=e.type, value=e, distance=distance))
+    return by_scalar(value, lambda e: nodes.OfLaneBelow(type=e.type, value=e, distance=distance))
 
 
 def of_last_lane(value: Expr, size: int) -> Expr:
     """`value` in the last of `size` lanes."""
     last = size - 1
-    return _by_scalar(value, lambda e: nodes.OfTeam(type=e.type, value=e, lane=last, size=size))
+    return by_scalar(value, lambda e: nodes.OfTeam(type=e.type, value=e, lane=last, size=size))
 
 
-def _by_scalar(value: Expr, exchanged: Callable[[Expr], Expr]) -> Expr:
+def by_scalar(value: Expr, exchanged: Callable[[Expr], Expr]) -> Expr:
+    """`value` with each of its scalars exchanged: see `crosses_waves`."""
     t = value.type
     if isinstance(t, Struct):
-        fields = [_by_scalar(c.field(value, name), exchanged) for name, _ in t.fields]
+        fields = [by_scalar(c.field(value, name), exchanged) for name, _ in t.fields]
         return c.construct(t, fields)
     if isinstance(t, Vector):
         return c.construct(t, [exchanged(c.component(value, k)) for k in range(t.count)])

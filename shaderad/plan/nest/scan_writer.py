@@ -11,7 +11,6 @@ from shaderad.ir.arrays import Reducer, Value
 from shaderad.ir.nodes import Assign, Expr, For, If, Stmt, Store
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import BOOL, INT, Access, Type
-from shaderad.plan.elements import View
 from shaderad.plan.kernels import PlanKernel, number_writer
 from shaderad.plan.nest.exchange import (
     GroupSlots,
@@ -20,7 +19,7 @@ from shaderad.plan.nest.exchange import (
     of_last_lane,
     thread_of,
 )
-from shaderad.plan.nest.sharing import Level, ScanSharing
+from shaderad.plan.nest.scan_sharing import Level, ScanSharing
 from shaderad.plan.nest.vectors import ThreadElements, stores_of
 from shaderad.plan.positions import Indices, Position, add, constant, number, times
 from shaderad.rules.arrays.scan_operators import combined
@@ -70,25 +69,24 @@ class ScanWriter:
         available = work.reads | {work.scanned}
         if work.start is not None:
             available |= {work.start}
-        shape = (self._rows, *parts, sharing.threads.lanes)
+        shape = (self._rows, *parts, sharing.team.lanes)
         self._writer = writer = number_writer(shape, lambda v: v in available)
-        writer.bind(work.scanned, self._scanned)
         self._row, *own_part, self._lane = writer.own
         (self._part,) = own_part or [Position()]
         self._steps = [writer.positions.of(self._int(f"step{r}")) for r in range(sharing.depth)]
         """The number of the elements that a lane takes in each step, among all of the row."""
-        self._own = [(r, k) for r in range(sharing.depth) for k in range(sharing.threads.width)]
+        self._own = [(r, k) for r in range(sharing.depth) for k in range(sharing.width)]
         """The step and number of each element of a lane."""
         self._scan_by_number = self._scans_by_number()
         requests = [(work.x, self._in(work.x, *own)) for own in self._own]
         requests += [(v, self._of_result(v, *own)) for v in work.results for own in self._own]
-        self.elements = ThreadElements(writer, lambda v: v in available, requests)
+        self.elements = ThreadElements(writer, lambda v: v in available, requests, self._scanned)
 
     # -- positions -----------------------------------------------------------------------------
 
     def _along(self, r: int, k: int) -> Position:
         """The position in its row of element `k` of step `r`."""
-        return add(times(self._steps[r], self._sharing.threads.width), constant(k))
+        return add(times(self._steps[r], self._sharing.width), constant(k))
 
     def _in(self, value: Value, r: int, k: int) -> Indices:
         """The indices in `value` of element `k` of step `r`."""
@@ -113,9 +111,10 @@ class ScanWriter:
                 scans[add(at, constant(-1))] = self._before(r)
         return scans
 
-    def _scanned(self, at: Indices, _: View | None) -> Expr:
-        """An element of the scan."""
-        return self._scan_by_number[number(at, self._work.scanned.shape)]
+    def _scanned(self, value: Value, at: Indices) -> Expr | None:
+        """An element of the scan; `None` for other values."""
+        is_scan = value is self._work.scanned
+        return self._scan_by_number[number(at, value.shape)] if is_scan else None
 
     # -- locals --------------------------------------------------------------------------------
 
@@ -162,7 +161,7 @@ class ScanWriter:
         body = self._body(fits)
         indices = self._writer.indices_in(totals, (self._row, self._part))
         store = Store(buffer="y0", indices=indices, value=self._carry, is_unique=True)
-        body.append(each(self._sharing.threads.lanes, [store]))
+        body.append(each(self._sharing.team.lanes, [store]))
         return self._writer.finish(name, body, [("y0", totals, Access.OUT)])
 
     def _body(self, fits: Collection[tuple[Size, ...]]) -> list[Stmt]:
@@ -201,13 +200,13 @@ class ScanWriter:
             yield from self._finish_scans()
             yield from written.body[end:]
             yield from self._stores(written.values[count:])
-        yield from self._append(self._carry, total, self._has_before(self._sharing.threads.lanes))
+        yield from self._append(self._carry, total, self._has_before(self._sharing.team.lanes))
         if self._sharing.is_repeated and self._sharing.slots:
             yield nodes.Barrier()
 
     def _place(self, tile: Position) -> Iterator[Stmt]:
         """Computes where the steps of a lane are in their row; the last ones in place of beyond."""
-        threads, positions = self._sharing.threads, self._writer.positions
+        threads, positions = self._sharing.team, self._writer.positions
         depth, wave = self._sharing.depth, threads.wave
         own_wave, lane = Position(), self._lane
         if wave < threads.lanes:
@@ -233,19 +232,19 @@ class ScanWriter:
     def _has_before(self, threads: int) -> Expr:
         """True if elements come before those of the lane's team of so many threads."""
         is_one_tile = self._work.start is None and not self._sharing.is_repeated
-        if is_one_tile and threads == self._sharing.threads.lanes:
+        if is_one_tile and threads == self._sharing.team.lanes:
             return c.truth(BOOL, False)
         return c.apply(ops.GE, self._place_in_scan, c.whole(threads))
 
     @property
     def _count(self) -> Position:
         """The steps of all lanes in a row."""
-        return constant(sizes.floor_divide(self._length, self._sharing.threads.width))
+        return constant(sizes.floor_divide(self._length, self._sharing.width))
 
     def _unlimited(self, r: int) -> Expr:
         """The number of the elements of step `r` in the row, which may be beyond its end."""
         start = self._writer.positions.of(self._int("start"))
-        return self._writer.positions.expr(add(start, constant(r * self._sharing.threads.wave)))
+        return self._writer.positions.expr(add(start, constant(r * self._sharing.team.wave)))
 
     # -- scans ---------------------------------------------------------------------------------
 
@@ -270,7 +269,7 @@ class ScanWriter:
 
     def _scan_steps(self, total: nodes.Var) -> Iterator[Stmt]:
         """Scans the totals of lanes in their wave, step by step; `total` becomes that of all."""
-        wave, last = self._sharing.threads.wave, self._sharing.threads.width - 1
+        wave, last = self._sharing.team.wave, self._sharing.width - 1
         lane = self._int("lane")
         if wave > 1:
             yield Assign(name=lane.name, value=thread_of(wave))
@@ -291,7 +290,7 @@ class ScanWriter:
 
     def _scan_wave(self, own: nodes.Var, lane: Expr) -> Iterator[Stmt]:
         distance = 1
-        while distance < self._sharing.threads.wave:
+        while distance < self._sharing.team.wave:
             other = self._local(f"{own.name}_{distance}", self._total)
             yield Assign(name=other.name, value=of_lane_below(own, distance))
             joined = Assign(name=own.name, value=self._combined(other, own))
@@ -305,7 +304,7 @@ class ScanWriter:
         if levels:
             slots = GroupSlots(self._writer, self._total, self._sharing.slots)
             thread = self._int("thread")
-            yield Assign(name=thread.name, value=thread_of(self._sharing.threads.workgroup))
+            yield Assign(name=thread.name, value=thread_of(self._sharing.team.workgroup))
             for level in levels:
                 yield from self._scan_level(slots, level, total)
         yield Assign(name=self._wave_before.name, value=self._carry)
@@ -350,7 +349,7 @@ class ScanWriter:
 
     def _finish_scans(self) -> Iterator[Stmt]:
         """Lets what comes before each step come before its elements."""
-        wave, width = self._sharing.threads.wave, self._sharing.threads.width
+        wave, width = self._sharing.team.wave, self._sharing.width
         lane = self._int("lane")
         for r in range(self._sharing.depth):
             before, both = self._before(r), self._local(f"all{r}", self._total)
@@ -365,7 +364,7 @@ class ScanWriter:
 
     def _stores(self, values: Sequence[Expr]) -> Iterator[Stmt]:
         """Stores the results of each step that is not beyond the end of the row."""
-        width, count = self._sharing.threads.width, len(self._own)
+        width, count = self._sharing.width, len(self._own)
         end = self._writer.positions.expr(self._count)
         for r in range(self._sharing.depth):
             stores: list[Stmt] = []

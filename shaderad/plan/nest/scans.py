@@ -14,9 +14,9 @@ association of a total, so it is the same in every run.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from itertools import compress
 
 from shaderad.compiler.launch_shapes import LaunchShape
@@ -27,21 +27,27 @@ from shaderad.ir.sizes import Size
 from shaderad.ir.types import Type, byte_count, leaves
 from shaderad.plan.costs import cost_of
 from shaderad.plan.kernels import WIDTH, PlanKernel
-from shaderad.plan.nest.exchange import STATE_LIMIT
+from shaderad.plan.nest.row_work import FEWEST_LOADS
+from shaderad.plan.nest.scan_sharing import ScanSharing, scanning_team
 from shaderad.plan.nest.scan_writer import ScanWork, ScanWriter
-from shaderad.plan.nest.sharing import FEWEST_LOADS, RowSharing, ScanSharing, sharing_of
+from shaderad.plan.nest.teams import Team
 from shaderad.plan.nest.vectors import COST_LIMIT
 
+_STATE_LIMIT = 64
+"""The most bytes of a total."""
 _HELD_BYTES = 64
 """The elements that a thread holds at a time."""
 _MOST_STEPS = 4
 _COMBINED_LIMIT = 24
 """The cost of an operator, in additions, beyond which its code is written for one element."""
 
+ScanKernels = tuple[tuple[PlanKernel, ...], tuple[Value, ...]]
+"""The kernels of a scan, in order, and the values that they leave to each other."""
+
 
 def has_scan(node: arrays.Scan) -> bool:
     """True for scans with totals of few bytes."""
-    return byte_count(node.result.element) <= STATE_LIMIT
+    return byte_count(node.result.element) <= _STATE_LIMIT
 
 
 class Scans:
@@ -94,12 +100,12 @@ class Scans:
 
     @cached_property
     def _trial(self) -> ScanWriter:
-        return ScanWriter(self._work(), ScanSharing(RowSharing(1, WIDTH, 1, 1), 1, False))
+        return ScanWriter(self._work(), ScanSharing(Team(1, 1, 1), WIDTH, 1, False))
 
     def binding_count(self, chosen: Sequence[bool]) -> int:
         """The most buffers of a kernel with those of `loads` that are chosen."""
-        twice = self._trial.elements.bound_twice(chosen) if chosen else 0
-        return len(self.reads) + twice + len(self.results) + 1
+        by_four, by_element = self._trial.elements.bound(chosen if chosen else ())
+        return len(self.reads) + len(by_four & by_element) + len(self.results) + 1
 
     def _steps(self, width: int) -> int:
         """The most steps of a lane in a tile."""
@@ -107,18 +113,37 @@ class Scans:
             return 1
         return max(1, min(_MOST_STEPS, _HELD_BYTES // (width * byte_count(self.total))))
 
+    def choice(
+        self, known: Mapping[str, int], chosen: Sequence[bool], longest_whole: int
+    ) -> ScanChoice:
+        """The kernels at known sizes, with those of `loads` that are chosen.
+
+        Rows of up to `longest_whole` elements are not cut.
+        """
+        length = sizes.evaluate(self.x.shape[-1], known)
+        flags = tuple(chosen) if length % WIDTH == 0 and any(chosen) else ()
+        width = WIDTH if flags else 1
+        tiles, parts = (sizes.evaluate(size, known) for size in self.cut_of(width))
+        if parts == 1 or length <= longest_whole:
+            own = self.sharing(length, width)
+            return ScanChoice(own, own.slots, flags, (), partial(self.whole, own, *flags))
+        own = self.sharing_of_parts(width, is_repeated=tiles > 1)
+        last = self.sharing(parts, 1)
+        slots, make = max(own.slots, last.slots), partial(self.cut, own, last, *flags)
+        return ScanChoice(own, slots, flags, last.numbers, make)
+
     def sharing(self, length: int, width: int) -> ScanSharing:
         """The sharing for rows of `length` elements, of which a lane takes `width` at a time."""
-        threads = sharing_of(length, width, self._shape, self.total)
-        needed = -(-length // (width * threads.lanes))
+        team = scanning_team(length, width, self._shape, self.total)
+        needed = -(-length // (width * team.lanes))
         depth = min(needed, self._steps(width))
-        return ScanSharing(threads, depth, is_repeated=needed > depth)
+        return ScanSharing(team, width, depth, is_repeated=needed > depth)
 
     def sharing_of_parts(self, width: int, *, is_repeated: bool) -> ScanSharing:
         """The sharing for parts, each of which is one tile or more."""
         longest = self._shape.workgroup * width * FEWEST_LOADS
-        threads = sharing_of(longest, width, self._shape, self.total)
-        return ScanSharing(threads, self._steps(width), is_repeated)
+        team = scanning_team(longest, width, self._shape, self.total)
+        return ScanSharing(team, width, self._steps(width), is_repeated)
 
     def cut_of(self, width: int) -> tuple[Size, Size]:
         """The tiles of a part, and the parts of a row, for lanes that take `width` elements."""
@@ -141,13 +166,14 @@ class Scans:
     def _fits(self, chosen: Sequence[bool]) -> frozenset[tuple[Size, ...]]:
         return frozenset(compress(self.loads, chosen))
 
-    def _whole(self, sharing: ScanSharing, *chosen: bool) -> PlanKernel:
+    def _whole(self, sharing: ScanSharing, *chosen: bool) -> ScanKernels:
         """The kernel of whole rows, with those of `loads` that are chosen."""
         tiles = sizes.divide_up(self.x.shape[-1], sharing.tile) if sharing.is_repeated else 1
         work = replace(self._work(), tiles=tiles)
-        return self._quiet(ScanWriter(work, sharing).scan(f"{self._name}_scan", self._fits(chosen)))
+        kernel = ScanWriter(work, sharing).scan(f"{self._name}_scan", self._fits(chosen))
+        return (self._quiet(kernel),), ()
 
-    def _cut(self, own: ScanSharing, last: ScanSharing, *chosen: bool) -> CutScan:
+    def _cut(self, own: ScanSharing, last: ScanSharing, *chosen: bool) -> ScanKernels:
         """The kernels of rows in parts.
 
         Args:
@@ -155,7 +181,7 @@ class Scans:
             last: The sharing of the totals of the parts of a row.
             chosen: Those of `loads` that are chosen.
         """
-        tiles, part_count = self.cut_of(own.threads.width)
+        tiles, part_count = self.cut_of(own.width)
         t = ArrayType(self.total, (self._row_count, part_count))
         totals, before, fits = Value(t), Value(t), self._fits(chosen)
         part = replace(self._work(), part_count=part_count, tiles=tiles if own.is_repeated else 1)
@@ -168,7 +194,7 @@ class Scans:
             ScanWriter(of_totals, last).scan(f"{self._name}_of_totals", ()),
             ScanWriter(replace(part, start=before), own).scan(f"{self._name}_scan", fits),
         )
-        return CutScan(tuple(map(self._quiet, works)), (totals, before))
+        return tuple(map(self._quiet, works)), (totals, before)
 
     def _quiet(self, work: PlanKernel) -> PlanKernel:
         """`work`, whose operator reports nothing, as in passes."""
@@ -176,11 +202,22 @@ class Scans:
 
 
 @dataclass(frozen=True, slots=True)
-class CutScan:
-    """The kernels of a scan of rows in parts, and the values that they leave to each other."""
+class ScanChoice:
+    """The kernels at some sizes.
 
-    works: tuple[PlanKernel, ...]
-    between: tuple[Value, ...]
+    Attributes:
+        sharing: How threads share rows or parts.
+        slots: Totals in group memory.
+        chosen: Flags for `Scans.loads`; none if threads take one element at a time.
+        of_totals: Numbers of the sharing of the totals of parts, if there are any.
+        make: Writes the kernels.
+    """
+
+    sharing: ScanSharing
+    slots: int
+    chosen: tuple[bool, ...]
+    of_totals: tuple[int, ...]
+    make: Callable[[], ScanKernels]
 
 
 def _cost_of(op: Reducer, element: Type) -> int:

@@ -8,7 +8,7 @@ Reads on one side of a choice stay single: beside it, their positions may be out
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress
 
@@ -22,7 +22,7 @@ from shaderad.ir.types import BOOL, DOUBLE, Scalar, Type
 from shaderad.plan.costs import cost_of
 from shaderad.plan.elements import Elements, View
 from shaderad.plan.kernels import WIDTH, IsStored, Writer
-from shaderad.plan.positions import Indices, Position, number
+from shaderad.plan.positions import Indices, Position, add, constant, number
 from shaderad.plan.statements import Written
 
 COST_LIMIT = 256
@@ -72,11 +72,16 @@ class ThreadReads:
     def read(self, value: Value, at: Indices, view: View | None) -> Expr:
         """A variable for an element of a stored value."""
         assert view is None, "reads that report are no part of a nest"
-        if self._writer.is_bound(value) or sizes.product(value.shape) == 1:
+        if sizes.product(value.shape) == 1:
             return self._writer.read(value, at)
         key = value, number(at, value.shape)
         name = self._name_by_read.setdefault(key, f"read{len(self._name_by_read)}")
         return c.variable(name, value.element)
+
+    @property
+    def elements(self) -> Collection[tuple[Value, Position]]:
+        """The elements that are read."""
+        return self._name_by_read.keys()
 
     def fours(self, elements: Iterable[Expr]) -> dict[Four, tuple[Size, ...]]:
         """Adjacent elements of which `elements` use several.
@@ -96,15 +101,15 @@ class ThreadReads:
             multiples[four] = tuple(dict.fromkeys((count, *quarter.multiples)))
         return {four: multiples[four] for four, found in components.items() if len(found) > 1}
 
-    def bound_twice(self, fours: Collection[Four]) -> int:
-        """The number of arrays that are read by four and by element."""
-        by_four = {value for value, _ in fours}
-        by_element = {
+    def bound(self, fours: Collection[Four]) -> tuple[frozenset[Value], frozenset[Value]]:
+        """The arrays that are read by four, and those that are read by element."""
+        by_four = frozenset(value for value, _ in fours)
+        by_element = frozenset(
             value
             for value, at in self._name_by_read
             if (quarter := quarter_of(at)) is None or (value, quarter.at) not in fours
-        }
-        return len(by_four & by_element)
+        )
+        return by_four, by_element
 
     def loads(self, fours: Collection[Four]) -> Mapping[str, Expr]:
         """Elements for the variables of all reads; `fours` are loaded at once."""
@@ -140,15 +145,13 @@ def stores_of(
 
     Sizes in the numbers of their places must be multiples of 4 if there are four.
     """
-    if len(places) == WIDTH and comes_by_four(value.element):
-        quarters = [quarter_of(number(at, value.shape)) for at in places]
-        components = [quarter.component for quarter in quarters if quarter is not None]
-        first = quarters[0]
-        if first is not None and components == [*range(WIDTH)]:
-            yield writer.store_vector(name, first.at, elements)
-            return
-        if first is not None and components == [*reversed(range(WIDTH))]:
-            yield writer.store_vector(name, first.at, elements[::-1])
+    first, *others = (number(at, value.shape) for at in places)
+    is_whole = len(places) == WIDTH and comes_by_four(value.element)
+    for start, step in ((0, 1), (WIDTH - 1, -1)) if is_whole else ():
+        quarter = quarter_of(first)
+        are_adjacent = all(at == add(first, constant(k * step)) for k, at in enumerate(others, 1))
+        if are_adjacent and quarter is not None and quarter.component == start:
+            yield writer.store_vector(name, quarter.at, elements[::step])
             return
     for at, element in zip(places, elements, strict=True):
         indices = writer.indices_in(value, at)
@@ -160,15 +163,25 @@ class ThreadElements:
 
     Args:
         writer: Of its kernel.
-        is_stored: True for values that it reads from memory.
+        is_stored: True for values that it does not compute.
         requests: Values, and the indices of their elements.
+        own: Gives elements that the thread has already, `None` for those in memory.
     """
 
     def __init__(
-        self, writer: Writer, is_stored: IsStored, requests: Iterable[tuple[Value, Indices]]
+        self,
+        writer: Writer,
+        is_stored: IsStored,
+        requests: Iterable[tuple[Value, Indices]],
+        own: Callable[[Value, Indices], Expr | None] = lambda _, __: None,
     ) -> None:
         self._writer, self._reads = writer, ThreadReads(writer)
-        elements = Elements(writer.positions, is_stored, self._reads.read)
+
+        def read(value: Value, at: Indices, view: View | None) -> Expr:
+            element = own(value, at)
+            return self._reads.read(value, at, view) if element is None else element
+
+        elements = Elements(writer.positions, is_stored, read)
         self._elements = [elements.at(*request) for request in requests]
         self._fours = self._reads.fours(self._elements)
 
@@ -179,15 +192,20 @@ class ThreadElements:
         return sum(map(cost_of, parts.values()))
 
     @property
+    def reads(self) -> Collection[tuple[Value, Position]]:
+        """The elements that it reads from memory, by their numbers."""
+        return self._reads.elements
+
+    @property
     def loads(self) -> Sequence[tuple[Size, ...]]:
         """For each load of four that it may have, the sizes that must be multiples of 4."""
         return [*self._fours.values()]
 
-    def bound_twice(self, chosen: Sequence[bool]) -> int:
-        """The number of arrays that the kernel binds twice if those of `loads` are chosen."""
-        return self._reads.bound_twice([*compress(self._fours, chosen)])
+    def bound(self, chosen: Sequence[bool]) -> tuple[frozenset[Value], frozenset[Value]]:
+        """Arrays that are read by four and by element, if those of `loads` are chosen."""
+        return self._reads.bound([*compress(self._fours, chosen)])
 
-    def written(self, chosen: Sequence[bool]) -> Written:
+    def written(self, chosen: Sequence[bool], prefix: str = "t") -> Written:
         """The statements that compute them, with those of `loads` that are chosen."""
         loads = self._reads.loads([*compress(self._fours, chosen)])
-        return self._writer.written([substitute(e, loads) for e in self._elements])
+        return self._writer.written([substitute(e, loads) for e in self._elements], prefix)

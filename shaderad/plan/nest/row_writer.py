@@ -1,0 +1,367 @@
+"""The work of rows -> kernels of the kernel IR."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+
+from shaderad.ir import composing as c
+from shaderad.ir import nodes, ops, sizes
+from shaderad.ir.arrays import Value
+from shaderad.ir.nodes import Assign, Expr, For, If, Stmt
+from shaderad.ir.sizes import Shape, Size
+from shaderad.ir.types import INT, Access, LocalArray, Type
+from shaderad.plan.elements import Elements, View
+from shaderad.plan.kernels import PlanKernel, number_writer
+from shaderad.plan.nest.row_elements import STEP, RowElements, RowPlaces
+from shaderad.plan.nest.row_work import RowParts, RowSharing, RowWork
+from shaderad.plan.nest.teams import TeamFold
+from shaderad.plan.nest.vectors import ThreadElements, stores_of
+from shaderad.plan.positions import Indices, Position, add, constant, number, times
+from shaderad.plan.reductions import Reduction, combined_elements, has_neutral, neutral_of
+from shaderad.plan.statements import Written
+
+_REGISTER = "register"
+
+
+class RowWriter:
+    """Writes one kernel.
+
+    Args:
+        work: What it computes.
+        sharing: How threads share rows.
+        cut: The parts of rows; `None` for whole rows.
+        is_last: True if the kernel folds the totals of parts, false if it stores them.
+    """
+
+    def __init__(
+        self,
+        work: RowWork,
+        sharing: RowSharing,
+        cut: RowParts | None = None,
+        *,
+        is_last: bool = False,
+    ) -> None:
+        self._work, self._sharing = work, sharing
+        parts = None if cut is None else cut.totals
+        self._source, self._target = (parts, None) if is_last else (None, parts)
+        length = work.length if self._source is None else self._source.shape[-1]
+        self._count = sizes.floor_divide(length, sharing.width)
+        """The steps of a row."""
+        self._steps = self._count
+        """The most steps of a part, or those of a row."""
+        if cut is not None and not is_last:
+            self._steps = sizes.floor_divide(cut.length, sharing.width)
+        available = work.reads | {v for v in (self._source,) if v is not None}
+        self._writer = number_writer(self._dims(), available.__contains__)
+        axes, rows = self._rows()
+        self._totals = {
+            node.results[0]: self._variables(f"total{k}", node) for k, node in enumerate(work.folds)
+        }
+        self._places = RowPlaces((*axes, length), self._writer, rows, sharing.width)
+        self._elements = RowElements(
+            work, self._writer, self._places, self._totals, self._held, self._source
+        )
+
+    def _dims(self) -> Shape:
+        """The threads: those of a team are the innermost ones."""
+        work, team = self._work, self._sharing.team
+        parts = () if self._target is None else self._target.shape[-1:]
+        if not self._sharing.is_across:
+            return (work.row_count, *parts, team.lanes)
+        *outer, last = work.places[:-1]
+        blocks = sizes.divide_up(last, team.span * self._sharing.rows)
+        return (*outer, blocks, *parts, team.lanes, team.span)
+
+    def _rows(self) -> tuple[Shape, Sequence[Indices]]:
+        """The axes of rows, and the indices of those of the thread."""
+        work, sharing = self._work, self._sharing
+        *own, self._lane = self._writer.own[:-1] if sharing.is_across else self._writer.own
+        self._part = Position() if self._target is None else own.pop()
+        if not sharing.is_across:
+            return (work.row_count,), [tuple(own)]
+        *outer, block = own
+        self._column = add(times(block, sharing.team.span), self._writer.own[-1])
+        first = times(self._column, sharing.rows)
+        rows = [(*outer, add(first, constant(k))) for k in range(sharing.rows)]
+        return work.places[:-1], rows
+
+    def _variables(self, name: str, node: Reduction) -> Sequence[nodes.Var]:
+        """The totals of the rows of the thread."""
+        count, t = self._sharing.rows, node.results[0].element
+        names = [name] if count == 1 else [f"{name}_{k}" for k in range(count)]
+        return [c.variable(name, t) for name in names]
+
+    @property
+    def phases(self) -> Sequence[ThreadElements]:
+        """The elements of each phase."""
+        return [self._elements.of_phase(phase) for phase in self._phases]
+
+    @property
+    def _phases(self) -> Iterable[int]:
+        count = len(self._work.folds)
+        return range(count + bool(self._work.elements[-1]))
+
+    def strided(self, *, by_rows: bool) -> int:
+        """The number of accesses that lie apart in adjacent rows, or in adjacent steps."""
+        ((base, _),) = (self._column if by_rows else self._places.step).terms
+        places = [at for phase in self.phases for _, at in phase.reads]
+        stored = (v for values in self._work.elements for v in values if v in self._work.stored)
+        places += (number(self._places.element(v, 0), v.shape) for v in stored)
+        return sum(dict(at.terms).get(base, 0) not in (-1, 0, 1) for at in places)
+
+    def bound_twice(self, chosen: Sequence[bool]) -> int:
+        """The number of arrays that the kernel binds twice with those loads that are chosen."""
+        loads = self._by_phase(chosen)
+        bound = [phase.bound(own) for phase, own in zip(self.phases, loads, strict=True)]
+        by_four, by_element = (frozenset[Value]().union(*side) for side in zip(*bound, strict=True))
+        return len(by_four & by_element)
+
+    def _by_phase(self, chosen: Sequence[bool]) -> Sequence[Sequence[bool]]:
+        """The loads of each phase that are chosen; none of them if `chosen` is empty."""
+        rest = iter(chosen)
+        return [[*islice(rest, len(elements.loads))] for elements in self.phases]
+
+    def kernel(self, name: str, chosen: Sequence[bool]) -> PlanKernel:
+        """The kernel with those loads of all phases that are chosen."""
+        loads = self._by_phase(chosen)
+        body: list[Stmt] = [*self._registers()]
+        for phase in self._phases:
+            body += self._phase(phase, loads[phase])
+        results = [*self._stores()]
+        if results:
+            body.append(self._fold(len(self._work.folds) - 1).first(self._inside(results)))
+        outputs = [(f"y{k}", v, Access.OUT) for k, v in enumerate(self._stored)]
+        return self._writer.finish(name, body, outputs)
+
+    def _inside(self, body: Sequence[Stmt]) -> Sequence[Stmt]:
+        """Does `body` if the thread has rows; their last group may have fewer than threads."""
+        if not self._sharing.is_across:
+            return body
+        positions = self._writer.positions
+        count = sizes.floor_divide(self._work.places[-2], self._sharing.rows)
+        is_inside = c.apply(ops.LT, positions.expr(self._column), positions.size(count))
+        return [If(condition=is_inside, then=(*body,), otherwise=())]
+
+    @property
+    def _stored(self) -> Sequence[Value]:
+        if self._source is not None:
+            return self._work.results
+        if self._target is None:
+            return self._work.writes
+        return (self._target, *self._work.writes[len(self._work.results) :])
+
+    def _local(self, name: str, t: Type) -> nodes.Var:
+        self._writer.local_types[name] = t
+        return c.variable(name, t)
+
+    # -- registers -----------------------------------------------------------------------------
+
+    def _register(self, value: Value) -> nodes.Var:
+        """The local array that holds the thread's elements of a value."""
+        place = [*self._work.first_phase].index(value)
+        count = self._sharing.registers * self._places.count
+        return c.variable(f"held{place}", LocalArray(value.element, max(1, count)))
+
+    def _registers(self) -> Iterator[Stmt]:
+        for value in self._work.first_phase:
+            array = self._register(value)
+            self._writer.local_types[array.name] = array.type
+            yield Assign(name=array.name, value=nodes.Zero(type=array.type))
+
+    def _at(self, k: int) -> Expr:
+        """The place of element `k` of a step in registers."""
+        positions = self._writer.positions
+        register = positions.of(c.variable(_REGISTER, INT))
+        place = positions.expr(add(times(register, self._places.count), constant(k)))
+        return nodes.KnownNumber(type=INT, number=place, is_inside=True)
+
+    def _held(self, value: Value, k: int) -> Expr:
+        array = self._register(value)
+        return nodes.Element(type=value.element, value=array, index=self._at(k))
+
+    def _hold(self, value: Value, own: Sequence[Expr]) -> Iterator[Stmt]:
+        for k, element in enumerate(own):
+            step = nodes.ElementStep(index=self._at(k))
+            yield Assign(name=self._register(value).name, path=(step,), value=element)
+
+    # -- phases --------------------------------------------------------------------------------
+
+    def _phase(self, phase: int, chosen: Sequence[bool]) -> Iterator[Stmt]:
+        """Visits the elements of a row, and folds them over the team if the phase does."""
+        folds = self._work.folds
+        body = self._visit(phase, chosen)
+        if phase == len(folds):
+            yield from self._inside([*self._loop(body)])
+            return
+        node = folds[phase]
+        totals = self._totals[node.results[0]]
+        for total in totals:
+            yield self._assigned(total, neutral_of(node))
+        yield from self._inside([*self._loop(body)])
+        for_all = [*self._phases][-1] > phase
+        yield from self._fold(phase).statements(for_all=for_all)
+        if self._target is None:
+            for k, total in enumerate(totals):
+                yield from self._begun(node, total, k)
+
+    def _assigned(self, variable: nodes.Var, value: Expr) -> Stmt:
+        self._writer.local_types[variable.name] = variable.type
+        return Assign(name=variable.name, value=value)
+
+    def _fold(self, phase: int) -> TeamFold:
+        """Folds the totals of a phase over the team."""
+        node = self._work.folds[phase]
+        return TeamFold(
+            self._sharing.team,
+            self._writer,
+            self._totals[node.results[0]],
+            lambda a, b: combined_elements(node, a, b),
+            None if has_neutral(node) else self._has_elements,
+            self._lane,
+        )
+
+    def _begun(self, node: Reduction, total: nodes.Var, k: int) -> Iterator[Stmt]:
+        """Combines the initial value of row `k` of the thread with its total."""
+        for init in node.operands[1:]:
+            at = self._places.of_row(init, k) if init.shape else ()
+            written = self._written(init, at, f"{total.name}_")
+            value = combined_elements(node, written.values[0], total)
+            yield from self._inside([*written.body, Assign(name=total.name, value=value)])
+
+    def _visit(self, phase: int, chosen: Sequence[bool]) -> list[Stmt]:
+        """What a thread does in a step of a phase."""
+        work, count = self._work, self._places.count
+        written = self._elements.of_phase(phase).written(chosen, f"p{phase}_")
+        body = [*written.body]
+        rest = iter(written.values)
+        own = {value: [*islice(rest, count)] for value in self._elements.values(phase)}
+        if phase < len(work.folds):
+            body += self._folded(work.folds[phase], written.values[:count])
+        for value, elements in own.items():
+            if work.first_phase.get(value) == phase:
+                body += self._hold(value, elements)
+            if value in work.elements[phase] and value in work.stored:
+                body += self._store_elements(value, elements)
+        return body
+
+    def _folded(self, node: Reduction, values: Sequence[Expr]) -> Iterator[Stmt]:
+        """Folds the elements of a step onto the totals of the lane."""
+        # Neighbours first: rounding errors of sums stay small.
+        while len(values) > self._sharing.rows:
+            pairs = zip(values[::2], values[1::2], strict=True)
+            values = [combined_elements(node, *pair) for pair in pairs]
+        first = self._writer.positions.expr(self._first_step(self._lane))
+        is_first = c.apply(ops.EQ, c.variable(STEP, INT), first)
+        for total, value in zip(self._totals[node.results[0]], values, strict=True):
+            fold = Assign(name=total.name, value=combined_elements(node, total, value))
+            if has_neutral(node):
+                yield fold
+                continue
+            begin = Assign(name=total.name, value=value)
+            yield If(condition=is_first, then=(begin,), otherwise=(fold,))
+
+    def _store_elements(self, value: Value, own: Sequence[Expr]) -> Iterator[Stmt]:
+        """Stores the elements of a step."""
+        places = [self._places.element(value, k) for k in range(len(own))]
+        yield from self._stores_at(value, places, own)
+
+    def _stores_at(
+        self, value: Value, places: Sequence[Indices], own: Sequence[Expr]
+    ) -> Iterator[Stmt]:
+        """Stores elements of a value: at once where they are four adjacent ones."""
+        name = f"y{self._stored.index(value)}"
+        yield from stores_of(self._writer, name, value, places, own)
+
+    # -- steps ---------------------------------------------------------------------------------
+
+    @property
+    def _begin(self) -> Position:
+        """The first step of the part."""
+        return times(self._part, self._steps)
+
+    @property
+    def _run(self) -> Size:
+        """The steps of a lane, which are adjacent if their order counts."""
+        return self._sharing.registers or sizes.divide_up(self._steps, self._sharing.team.lanes)
+
+    def _first_step(self, lane: Position) -> Position:
+        own = times(lane, self._run) if self._work.is_ordered else lane
+        return add(self._begin, own)
+
+    def _end(self) -> Expr:
+        """The step after the last one of the part."""
+        positions = self._writer.positions
+        end = positions.size(self._count)
+        if self._target is None:
+            return end
+        return c.apply(ops.MIN, positions.expr(add(self._begin, constant(self._steps))), end)
+
+    def _has_elements(self, lane: Position) -> Expr:
+        """True if a lane, or one behind it, takes elements."""
+        return c.apply(ops.LT, self._writer.positions.expr(self._first_step(lane)), self._end())
+
+    def _loop(self, body: Sequence[Stmt]) -> Iterator[Stmt]:
+        """Does `body` for each step of the lane."""
+        step, positions = self._local(STEP, INT), self._writer.positions
+        distance = 1 if self._work.is_ordered else self._sharing.team.lanes
+        start = self._first_step(self._lane)
+        if self._sharing.registers:
+            register = positions.of(self._local(_REGISTER, INT))
+            at = positions.expr(add(start, times(register, distance)))
+            is_inside = c.apply(ops.LT, step, self._end())
+            inside = If(condition=is_inside, then=(*body,), otherwise=())
+            yield For(
+                variable=_REGISTER,
+                start=c.whole(0),
+                stop=c.whole(self._sharing.registers),
+                step=c.whole(1),
+                is_unrolled=True,
+                is_in_registers=True,
+                body=(
+                    Assign(name=step.name, value=at),
+                    *(body if self._sharing.is_even else (inside,)),
+                ),
+            )
+            return
+        end = self._end()
+        if self._work.is_ordered:
+            last = positions.expr(add(start, constant(self._run)))
+            end = c.apply(ops.MIN, last, end)
+        yield For(
+            variable=step.name,
+            start=positions.expr(start),
+            stop=end,
+            step=c.whole(distance),
+            body=(*body,),
+        )
+
+    # -- results -------------------------------------------------------------------------------
+
+    def _stores(self) -> Iterator[Stmt]:
+        """Stores the totals of a part, or what becomes of those of rows."""
+        work, rows = self._work, range(self._sharing.rows)
+        if self._target is not None:
+            (totals,) = self._totals.values()
+            shape = self._target.shape[:1]
+            places = [(*self._places.in_shape(shape, k), self._part) for k in rows]
+            yield from self._stores_at(self._target, places, totals)
+            return
+        for number_, value in enumerate(work.results):
+            places = [self._places.of_row(value, k) for k in rows]
+            written = [self._written(value, at, f"r{number_}_{k}_") for k, at in enumerate(places)]
+            for one in written:
+                yield from one.body
+            yield from self._stores_at(value, places, [one.values[0] for one in written])
+
+    def _written(self, value: Value, at: Indices, prefix: str) -> Written:
+        """Computes an element of a value that has one for each row."""
+        elements = Elements(self._writer.positions, self._is_available, self._read)
+        return self._writer.written([elements.at(value, at)], prefix)
+
+    def _is_available(self, value: Value) -> bool:
+        return value in self._totals or value in self._work.reads
+
+    def _read(self, value: Value, at: Indices, view: View | None) -> Expr:
+        total = self._elements.total(value, at)
+        return self._writer.read(value, at, view) if total is None else total
