@@ -86,8 +86,10 @@ class Scheduler:
             add_call(self.binder, step)
         elif isinstance(step, RunPass):
             self.binder.add(pass_step(step, self._programs, self.places))
-        elif isinstance(step, RunRows | RunTiles):
-            self._add_works(step.parts, step.works)
+        elif isinstance(step, RunRows):
+            self._add_works(step.between, step.works)
+        elif isinstance(step, RunTiles):
+            self._add_works((step.parts,), step.works)
         elif isinstance(step, CopyValues):
             add_copies(self, step)
         elif isinstance(step, RunGroup):
@@ -103,10 +105,10 @@ class Scheduler:
                 self.move(places.number(base), places.start(base), target, size)
             self.binder.add(work_step(step.work, is_filled=step.base is not None))
 
-    def _add_works(self, parts: Value | None, works: Iterable[PlanKernel]) -> None:
-        """Adds kernels that store all results together; `parts` is what the first leaves others."""
-        if parts is not None:
-            self.places.make(parts)
+    def _add_works(self, between: Iterable[Value], works: Iterable[PlanKernel]) -> None:
+        """Adds kernels that store all results together; `between` is what they leave others."""
+        for value in between:
+            self.places.make(value)
         for work in works:
             self.binder.add(work_step(work, is_filled=True))
 

@@ -81,14 +81,14 @@ def scan(
     rows = moved_axis(operand, position, last)
     start = None if init is None else start_of(init, rows.element, rows.extents[:-1])
     reducer = reducer_of(op, rows.element)
-    if exclusive and start is None:
-        if isinstance(reducer, nodes.Function):
-            raise error("SR0327", user_span(), what="exclusive scan",
-                        shape=known_shape(operand.extents))  # fmt: skip
-        start = made(b.full((), c.neutral(reducer, rows.element)))
     value = b.reverse(rows.value) if reverse else rows.value
     if start is None:
         prefixes = b.scan(reducer, value)
+        if exclusive:
+            if isinstance(reducer, nodes.Function):
+                raise error("SR0327", user_span(), what="exclusive scan",
+                            shape=known_shape(operand.extents))  # fmt: skip
+            prefixes = b.shift_right(prefixes, c.neutral(reducer, rows.element))
     else:
         prefixes = _from_start(reducer, value, spread(start, rows.extents[:-1]), exclusive)
     if reverse:

@@ -203,7 +203,10 @@ class TeamLane(Expr):
 
 @dataclass(frozen=True, kw_only=True)
 class OfTeam(Expr):
-    """The `value` of thread `lane` of the team; all its threads evaluate it."""
+    """The `value` of thread `lane` of the team; all its threads evaluate it.
+
+    A scalar of 32 bits.
+    """
 
     value: Expr
     lane: int
@@ -220,6 +223,17 @@ class OfLane(Expr):
 
     value: Expr
     mask: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfLaneBelow(Expr):
+    """The `value` of the thread `distance` lanes below in the wave, of lane 0 where there is none.
+
+    A scalar of 32 bits. Only where `TeamLane` is; all threads of the wave evaluate it.
+    """
+
+    value: Expr
+    distance: int
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -174,6 +174,7 @@ _EXPRESSIONS: dict[type[ir.Expr], Callable[[Any], str]] = {
     ir.Length: lambda e: f"{e.buffer}.shape[{e.axis}]",
     ir.TeamLane: lambda e: f"lane of {e.size}",
     ir.OfLane: lambda e: f"{expression_text(e.value)} of lane ^ {e.mask}",
+    ir.OfLaneBelow: lambda e: f"{expression_text(e.value)} of lane - {e.distance}",
     ir.OfTeam: lambda e: f"{expression_text(e.value)} of lane {e.lane} of {e.size}",
     ir.Call: lambda e: f"{e.function.name}({_list(e.args)})",
     ir.TextureCall: lambda e: f"{e.texture}.{e.read.value}({e.sampler}, {_list(e.args[2:])})",

@@ -339,6 +339,7 @@ _EXPRESSIONS: dict[type[Expr], _Check] = {
     nodes.Length: _Checker.check_length,
     nodes.OfTeam: lambda c, e: c.equal(e, "the value", e.value.type, e.type),
     nodes.OfLane: lambda c, e: c.equal(e, "the value", e.value.type, e.type),
+    nodes.OfLaneBelow: lambda c, e: c.equal(e, "the value", e.value.type, e.type),
     nodes.Call: _Checker.check_call,
     nodes.TextureCall: _Checker.check_call,
     nodes.ForwardDiff: _Checker.check_forward_diff,

@@ -24,9 +24,10 @@ from shaderad.plan.in_group.loops import threads_of
 from shaderad.plan.in_group.writer import THREADS
 from shaderad.plan.kernels import WIDTH, PlanKernel
 from shaderad.plan.nest.elementwise import FourElements
+from shaderad.plan.nest.exchange import shared_bytes
 from shaderad.plan.nest.row_work import RowSharing, sharing_across, sharing_along
 from shaderad.plan.nest.rows import Rows
-from shaderad.plan.nest.teams import shared_bytes
+from shaderad.plan.nest.scans import Scans
 from shaderad.plan.nest.transposed import TILE, TransposedElements
 from shaderad.plan.planning import PORTABLE_BUFFER_LIMIT
 from shaderad.plan.steps import (
@@ -140,6 +141,8 @@ class PlanChoices:
         needed = step.layout(self.shape).needed(row_count, count)
         by_passes = replace(step, needed=needed)
         shared = None if step.rows is None else self._of_rows(by_passes, step.rows(self.shape))
+        if step.scans is not None and self.shape.rows.is_together and row_count * count > 0:
+            shared = self._of_scan(by_passes, step.scans(self.shape))
         if shared is not None:
             return shared
         bits = sum(1 << (k + 1) for k in needed)
@@ -162,8 +165,8 @@ class PlanChoices:
                 return None
             works = partial(rows.whole, whole, *chosen)
             return Decision(
-                (*_numbers(whole), _bits(chosen), 0),
-                lambda: RunRows(step, whole, (works(),), None),
+                (*whole.numbers, _bits(chosen), 0),
+                lambda: RunRows(step, whole, (works(),)),
             )
         own = self._sharing(rows, part_length)
         last = sharing_along(part_count, 1, self.shape, rows.work)
@@ -172,9 +175,19 @@ class PlanChoices:
 
         def cut() -> Step:
             works = rows.cut(own[0], parts, *chosen), rows.added(last, parts)
-            return RunRows(step, own[0], works, parts.totals)
+            return RunRows(step, own[0], works, (parts.totals,))
 
-        return Decision((*_numbers(own[0]), _bits(chosen), last.team.lanes), cut)
+        return Decision((*own[0].numbers, _bits(chosen), last.team.lanes), cut)
+
+    def _of_scan(self, step: RunPass, scans: Scans) -> Decision[Step] | None:
+        """The decision about a scan of rows that are not empty, if threads can share them."""
+        chosen = [*map(self.are_multiples, scans.loads)]
+        choice = scans.choice(self.known, chosen, self.shape.rows.longest_whole)
+        has_memory = byte_count(scans.total) * choice.slots <= self.group_bytes
+        if not has_memory or not self._binds_few(scans.binding_count(choice.chosen)):
+            return None
+        numbers = (-4, *choice.sharing.numbers, _bits(choice.chosen), *choice.of_totals)
+        return Decision(numbers, lambda: RunRows(step, choice.sharing, *choice.make()))
 
     def _length_of(self, rows: Rows) -> int | None:
         """The length of rows that are not empty, on a device whose threads can share them."""
@@ -217,8 +230,8 @@ class PlanChoices:
         sharing, chosen = shared
         work = partial(rows.whole, sharing, *chosen)
         return Decision(
-            (*_numbers(sharing), _bits(chosen)),
-            lambda: (RunRows(step, sharing, (work(),), None),),
+            (*sharing.numbers, _bits(chosen)),
+            lambda: (RunRows(step, sharing, (work(),)),),
         )
 
     # -- elements ----------------------------------------------------------------------------
@@ -372,13 +385,6 @@ class PlanChoices:
             sizes.evaluate(m, self.known) == sizes.evaluate(n, self.known)
             for m, n in zip(a, b, strict=True)
         )
-
-
-def _numbers(sharing: RowSharing) -> tuple[int, ...]:
-    """What tells a sharing of rows on one device from others."""
-    kind = -3 if sharing.is_across else -2
-    count = max(sharing.width, sharing.rows)
-    return kind, sharing.team.lanes, sharing.team.span, count, sharing.registers, sharing.is_even
 
 
 def _bits(flags: Sequence[bool]) -> int:

@@ -22,6 +22,7 @@ from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import Access, byte_count
 from shaderad.plan.kernels import WIDTH, PlanKernel, kernel_name
 from shaderad.plan.literals import literal_operands
+from shaderad.plan.nest.row_work import RowSharing
 from shaderad.plan.nest.transposed import TILE
 from shaderad.plan.reductions import ops_of
 from shaderad.plan.steps import (
@@ -159,10 +160,12 @@ class _Text:
     def _threads(self, step: RunRows) -> str:
         """How threads share rows."""
         sharing, lanes = step.sharing, step.sharing.team.lanes
-        adjacent = f", {sharing.team.span * sharing.rows} rows at once" if sharing.is_across else ""
-        if step.parts is None:
+        adjacent = ""
+        if isinstance(sharing, RowSharing) and sharing.is_across:
+            adjacent = f", {sharing.team.span * sharing.rows} rows at once"
+        if not step.between:
             return f", {lanes} threads per row{adjacent}"
-        parts = self._size(step.parts.shape[-1])
+        parts = self._size(step.between[0].shape[-1])
         return f", {parts} parts per row, {lanes} threads per part{adjacent}"
 
     # -- values ----------------------------------------------------------------------------

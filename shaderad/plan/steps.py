@@ -21,6 +21,8 @@ from shaderad.plan.kernels import PlanKernel
 from shaderad.plan.nest.elementwise import FourElements
 from shaderad.plan.nest.row_work import RowSharing, RowWork, has_rows
 from shaderad.plan.nest.rows import Rows
+from shaderad.plan.nest.scan_sharing import ScanSharing
+from shaderad.plan.nest.scans import Scans, has_scan
 from shaderad.plan.nest.transposed import TransposedElements
 from shaderad.plan.reductions import Reduction
 
@@ -110,6 +112,16 @@ class RunPass:
             return None
         return cache(partial(Rows, self.row_work(node)))
 
+    @cached_property
+    def scans(self) -> Callable[[LaunchShape], Scans] | None:
+        """Gives the kernels of a scan whose threads share rows; `None` where there are none."""
+        node, is_quiet = self.node, all(work.bounds == "unchecked" for work in self.works)
+        if not isinstance(node, arrays.Scan) or not is_quiet or not has_scan(node):
+            return None
+        is_mirrored = self.epilogue is not None and self.epilogue.is_mirrored
+        name = self.producer.kernel.name
+        return cache(partial(Scans, node, name, self.reads, self.results, is_mirrored))
+
     def row_work(self, node: Reduction) -> RowWork:
         """The work of threads that share rows, for its node."""
         beside = tuple(v for _, v in self.producer.writes[1:])
@@ -153,16 +165,16 @@ class RunChain:
 
 @dataclass(frozen=True, eq=False)
 class RunRows:
-    """Reductions by kernels whose threads share rows."""
+    """Reductions, or a scan, by kernels whose threads share rows."""
 
     instead: RunPass | RunChain | RunTiles
     """The same by passes of the library, which can run by windows of large arrays."""
-    sharing: RowSharing
+    sharing: RowSharing | ScanSharing
     """How threads share rows, or parts of them."""
     works: tuple[PlanKernel, ...]
-    """One kernel, or that of parts and that of their totals."""
-    parts: Value | None
-    """The totals of parts, if there are any."""
+    """The kernels, in order; one if no row is cut into parts."""
+    between: tuple[Value, ...] = ()
+    """The values that kernels leave to each other, with an element for each part of a row."""
 
     @property
     def reads(self) -> tuple[Value, ...]:

@@ -302,6 +302,7 @@ _PRIMARIES: dict[type[nodes.Expr], Callable[[ExpressionWriter, Any], str]] = {
     nodes.Load: ExpressionWriter.load,
     nodes.TeamLane: ExpressionWriter.team_lane,
     nodes.OfLane: lambda w, e: w.in_team(f"ofLane({w.text(e.value)}, {e.mask})"),
+    nodes.OfLaneBelow: lambda w, e: w.in_team(f"ofLaneBelow({w.text(e.value)}, {e.distance})"),
     nodes.OfTeam: lambda w, e: w.in_team(f"ofTeam({w.text(e.value)}, {e.lane}, {e.size})"),
     nodes.TextureCall: ExpressionWriter.filtered,
     nodes.Call: lambda w, e: f"{w.module.function(e.function)}({w.arguments(e.args)})",

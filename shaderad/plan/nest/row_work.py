@@ -115,6 +115,12 @@ class RowSharing:
     registers: int = 0
     is_even: bool = False
 
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """Numbers that tell it from others on the same device."""
+        kind, count = -3 if self.is_across else -2, max(self.width, self.rows)
+        return kind, self.team.lanes, self.team.span, count, self.registers, self.is_even
+
 
 ALONG = RowSharing(Team(1, 1, 1), width=WIDTH)
 """A lane that takes four elements of a row."""

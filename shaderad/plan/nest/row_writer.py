@@ -8,15 +8,15 @@ from itertools import islice
 from shaderad.ir import composing as c
 from shaderad.ir import nodes, ops, sizes
 from shaderad.ir.arrays import Value
-from shaderad.ir.nodes import Assign, Expr, For, If, Stmt, Store
+from shaderad.ir.nodes import Assign, Expr, For, If, Stmt
 from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import INT, Access, LocalArray, Type
 from shaderad.plan.elements import Elements, View
-from shaderad.plan.kernels import WIDTH, PlanKernel, number_writer
+from shaderad.plan.kernels import PlanKernel, number_writer
 from shaderad.plan.nest.row_elements import STEP, RowElements, RowPlaces
 from shaderad.plan.nest.row_work import RowParts, RowSharing, RowWork
 from shaderad.plan.nest.teams import TeamFold
-from shaderad.plan.nest.vectors import ThreadElements, comes_by_four, quarter_of
+from shaderad.plan.nest.vectors import ThreadElements, stores_of
 from shaderad.plan.positions import Indices, Position, add, constant, number, times
 from shaderad.plan.reductions import Reduction, combined_elements, has_neutral, neutral_of
 from shaderad.plan.statements import Written
@@ -273,16 +273,7 @@ class RowWriter:
     ) -> Iterator[Stmt]:
         """Stores elements of a value: at once where they are four adjacent ones."""
         name = f"y{self._stored.index(value)}"
-        first, *others = (number(at, value.shape) for at in places)
-        quarter = quarter_of(first)
-        are_adjacent = all(at == add(first, constant(k)) for k, at in enumerate(others, 1))
-        is_whole = len(own) == WIDTH and are_adjacent and comes_by_four(value.element)
-        if is_whole and quarter is not None and quarter.component == 0:
-            yield self._writer.store_vector(name, quarter.at, own)
-            return
-        for at, element in zip(places, own, strict=True):
-            indices = self._writer.indices_in(value, at)
-            yield Store(buffer=name, indices=indices, value=element, is_unique=True)
+        yield from stores_of(self._writer, name, value, places, own)
 
     # -- steps ---------------------------------------------------------------------------------
 

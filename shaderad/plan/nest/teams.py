@@ -11,26 +11,20 @@ from dataclasses import dataclass
 
 from shaderad.ir import composing as c
 from shaderad.ir import nodes, ops
-from shaderad.ir.nodes import Assign, Expr, If, Stmt, Store
+from shaderad.ir.nodes import Assign, Expr, If, Stmt
 from shaderad.ir.types import (
     FLOAT,
     INT,
     UINT,
-    Access,
-    BufferType,
-    Scalar,
     Struct,
     Type,
     Vector,
-    byte_count,
-    word_bytes,
 )
 from shaderad.plan.kernels import Writer
+from shaderad.plan.nest.exchange import SharedArray, by_scalar
 from shaderad.plan.positions import Position, add, constant, times
 
 _SLOT = "slot"
-_WORD = 4
-"""Bytes."""
 _FOLDED_AT_ONCE = 8
 """Totals that one thread folds between two barriers."""
 
@@ -67,39 +61,7 @@ def crosses_waves(t: Type) -> bool:
 
 def _of_lane(value: Expr, mask: int) -> Expr:
     """`value` in the lane whose number differs in the bits of `mask`."""
-    t = value.type
-    if isinstance(t, Struct):
-        return c.construct(t, [_of_lane(c.field(value, name), mask) for name, _ in t.fields])
-    if isinstance(t, Vector):
-        return c.construct(t, [_of_lane(c.component(value, k), mask) for k in range(t.count)])
-    assert isinstance(t, Scalar)
-    return nodes.OfLane(type=t, value=value, mask=mask)
-
-
-def declare_shared(writer: Writer, name: str, t: Type, count: int) -> None:
-    """Declares an array of `count` elements in group memory."""
-    buffer = nodes.Buffer(name=name, path=(name,), type=BufferType(Access.GROUP, t, 1), count=count)
-    writer.add_scratch(buffer, (count,))
-
-
-def shared_store(writer: Writer, name: str, at: Position, value: Expr) -> Stmt:
-    """Stores element `at` of an array in group memory."""
-    return Store(buffer=name, indices=_indices(writer, at), value=value, is_unique=True)
-
-
-def shared_load(writer: Writer, name: str, at: Position, t: Type) -> Expr:
-    """Element `at` of an array in group memory."""
-    return nodes.Load(type=t, buffer=name, indices=_indices(writer, at))
-
-
-def shared_bytes(t: Type) -> int:
-    """The bytes of an element in group memory, where a half takes a word."""
-    return byte_count(t) // word_bytes(t) * _WORD
-
-
-def _indices(writer: Writer, at: Position) -> tuple[Expr, ...]:
-    place = writer.positions.expr(at)
-    return (nodes.KnownNumber(type=INT, number=place, is_inside=True),)
+    return by_scalar(value, lambda e: nodes.OfLane(type=e.type, value=e, mask=mask))
 
 
 class TeamFold:
@@ -127,6 +89,8 @@ class TeamFold:
         self._team, self._writer, self._totals = team, writer, totals
         self._combined, self._has_elements = combined, has_elements
         self._lane = lane
+        self._slots: Sequence[tuple[nodes.Var, SharedArray]] = ()
+        """The totals, and the arrays in which those of waves lie."""
 
     def statements(self, *, for_all: bool) -> Iterator[Stmt]:
         """Folds the totals; the first lane has the results, or all lanes have them."""
@@ -193,7 +157,10 @@ class TeamFold:
     def _in_group(self, *, for_all: bool) -> Iterator[Stmt]:
         """Folds the totals of waves; the first lane of the team, or all, get the results."""
         team, positions = self._team, self._writer.positions
-        self._declare()
+        self._slots = [
+            (total, SharedArray(self._writer, f"{total.name}_slots", total.type, team.slots))
+            for total in self._totals
+        ]
         thread = positions.of(nodes.TeamLane(type=INT, size=team.workgroup, is_of_group=True))
         own = self._local(_SLOT, INT)
         slot, _ = positions.divided(thread, team.wave)
@@ -215,28 +182,16 @@ class TeamFold:
         yield self.first([*last, *self._put(at)])
         yield nodes.Barrier()
         first, _ = positions.divided(add(thread, times(self._lane, -team.span)), team.wave)
-        for total in self._totals:
-            yield Assign(name=total.name, value=self._get(total, first))
-
-    def _declare(self) -> None:
-        for total in self._totals:
-            declare_shared(self._writer, _slots(total), total.type, self._team.slots)
+        for total, shared in self._slots:
+            yield Assign(name=total.name, value=shared.get(first))
 
     def _fold_slots(self, first: Position, step: int, count: int) -> Iterator[Stmt]:
         """Folds totals in group memory, `step` lanes apart, onto those of the thread."""
         distance = step * self._team.span // self._team.wave
         for k in range(1, count):
             lane, at = add(self._lane, constant(k * step)), add(first, constant(k * distance))
-            for total in self._totals:
-                yield from self._onto(total, total, self._get(total, at), lane)
+            for total, shared in self._slots:
+                yield from self._onto(total, total, shared.get(at), lane)
 
     def _put(self, slot: Position) -> Sequence[Stmt]:
-        return [shared_store(self._writer, _slots(t), slot, t) for t in self._totals]
-
-    def _get(self, total: nodes.Var, slot: Position) -> Expr:
-        return shared_load(self._writer, _slots(total), slot, total.type)
-
-
-def _slots(total: nodes.Var) -> str:
-    """The array in group memory for the totals of waves."""
-    return f"{total.name}_slots"
+        return [shared.put(slot, total) for total, shared in self._slots]

@@ -19,7 +19,7 @@ from shaderad.ir.sizes import Size
 from shaderad.ir.types import INT, Access
 from shaderad.plan.elements import Elements
 from shaderad.plan.kernels import PlanKernel, number_writer
-from shaderad.plan.nest.teams import declare_shared, shared_bytes, shared_load, shared_store
+from shaderad.plan.nest.exchange import SharedArray, shared_bytes
 from shaderad.plan.nest.vectors import ThreadReads
 from shaderad.plan.positions import Indices, Position, add, times
 
@@ -102,6 +102,7 @@ class _TileWriter:
         self._reads = ThreadReads(writer)
         elements = Elements(writer.positions, reads.__contains__, self._reads.read)
         self._elements = [elements.at(value, self._places) for value in values]
+        self._tiles: list[SharedArray] = []
         self.tiled = [*self._tiled()]
         """The elements that come from tiles, by their numbers in the arrays that are read."""
 
@@ -135,20 +136,17 @@ class _TileWriter:
         """Loads the tiles: adjacent threads visit adjacent rows of results."""
         body: list[Stmt] = []
         for k, (value, at) in enumerate(self.tiled):
-            declare_shared(self._writer, _tile(k), value.element, TILE * _PITCH)
-            load = self._writer.read_number(value, at)
+            tile = SharedArray(self._writer, f"tile{k}", value.element, TILE * _PITCH)
+            self._tiles.append(tile)
             place = add(times(self._moving, _PITCH), self._lane)
-            body.append(shared_store(self._writer, _tile(k), place, load))
+            body.append(tile.put(place, self._writer.read_number(value, at)))
         return self._visit(self._lane, self._moving, body)
 
     def _stores(self, names: Sequence[str]) -> Stmt:
         """Computes and stores the results: adjacent threads visit adjacent columns."""
         writer = self._writer
         place = add(times(self._lane, _PITCH), self._moving)
-        loaded = {
-            (value, at): shared_load(writer, _tile(k), place, value.element)
-            for k, (value, at) in enumerate(self.tiled)
-        }
+        loaded = {read: tile.get(place) for read, tile in zip(self.tiled, self._tiles, strict=True)}
         elements = self._reads.loads((), loaded)
         written = writer.written([substitute(e, elements) for e in self._elements])
         stores = (
@@ -183,8 +181,3 @@ class _TileWriter:
             step=c.whole(self._lines),
             body=(*assigns, If(condition=inside, then=(*body,), otherwise=())),
         )
-
-
-def _tile(k: int) -> str:
-    """The array in group memory for a tile."""
-    return f"tile{k}"

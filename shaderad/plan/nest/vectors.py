@@ -17,13 +17,13 @@ from shaderad.ir import composing as c
 from shaderad.ir import nodes, sizes
 from shaderad.ir.arrays import Value
 from shaderad.ir.dags import in_order, substitute, variables
-from shaderad.ir.nodes import Expr
+from shaderad.ir.nodes import Expr, Stmt, Store
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import BOOL, DOUBLE, Scalar, Type
 from shaderad.plan.costs import cost_of
 from shaderad.plan.elements import Elements, View
 from shaderad.plan.kernels import WIDTH, IsStored, Writer
-from shaderad.plan.positions import Indices, Position, number
+from shaderad.plan.positions import Indices, Position, add, constant, number
 from shaderad.plan.statements import Written
 
 COST_LIMIT = 256
@@ -157,6 +157,26 @@ def _on_sides(elements: Iterable[Expr]) -> frozenset[str]:
         for side in (part.if_true, part.if_false)
     )
     return frozenset[str]().union(*map(variables, sides))
+
+
+def stores_of(
+    writer: Writer, name: str, value: Value, places: Sequence[Indices], elements: Sequence[Expr]
+) -> Iterator[Stmt]:
+    """Stores elements of an output, which no other thread does; four adjacent ones at once.
+
+    Sizes in the numbers of their places must be multiples of 4 if there are four.
+    """
+    first, *others = (number(at, value.shape) for at in places)
+    is_whole = len(places) == WIDTH and comes_by_four(value.element)
+    for start, step in ((0, 1), (WIDTH - 1, -1)) if is_whole else ():
+        quarter = quarter_of(first)
+        are_adjacent = all(at == add(first, constant(k * step)) for k, at in enumerate(others, 1))
+        if are_adjacent and quarter is not None and quarter.component == start:
+            yield writer.store_vector(name, quarter.at, elements[::step])
+            return
+    for at, element in zip(places, elements, strict=True):
+        indices = writer.indices_in(value, at)
+        yield Store(buffer=name, indices=indices, value=element, is_unique=True)
 
 
 class ThreadElements:

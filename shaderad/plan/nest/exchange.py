@@ -1,0 +1,75 @@
+"""Values that threads of a wave or of a workgroup give to each other, in the order of lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from shaderad.ir import composing as c
+from shaderad.ir import nodes, ops
+from shaderad.ir.nodes import Expr, If, Stmt, Store
+from shaderad.ir.types import INT, Access, BufferType, Struct, Type, Vector, byte_count, word_bytes
+from shaderad.plan.kernels import Writer
+from shaderad.plan.positions import Position
+
+_WORD = 4
+"""Bytes."""
+
+
+def of_lane_below(value: Expr, distance: int) -> Expr:
+    """`value` in the lane whose number is less by `distance`, in lane 0 where there is none."""
+    return by_scalar(value, lambda e: nodes.OfLaneBelow(type=e.type, value=e, distance=distance))
+
+
+def of_last_lane(value: Expr, size: int) -> Expr:
+    """`value` in the last of `size` lanes."""
+    last = size - 1
+    return by_scalar(value, lambda e: nodes.OfTeam(type=e.type, value=e, lane=last, size=size))
+
+
+def by_scalar(value: Expr, exchanged: Callable[[Expr], Expr]) -> Expr:
+    """`value` with each of its scalars exchanged: see `crosses_waves`."""
+    t = value.type
+    if isinstance(t, Struct):
+        fields = [by_scalar(c.field(value, name), exchanged) for name, _ in t.fields]
+        return c.construct(t, fields)
+    if isinstance(t, Vector):
+        return c.construct(t, [exchanged(c.component(value, k)) for k in range(t.count)])
+    return exchanged(value)
+
+
+def thread_of(size: int) -> Expr:
+    """The number of the thread among each `size` adjacent threads of a workgroup."""
+    return nodes.TeamLane(type=INT, size=size, is_of_group=True)
+
+
+def each(distance: int, body: Sequence[Stmt]) -> Stmt:
+    """Does `body` in the first of each so many threads of a workgroup."""
+    is_first = c.apply(ops.EQ, thread_of(distance), c.whole(0))
+    return If(condition=is_first, then=tuple(body), otherwise=())
+
+
+class SharedArray:
+    """An array in group memory, for the kernel of `writer`: `count` elements of type `t`."""
+
+    def __init__(self, writer: Writer, name: str, t: Type, count: int) -> None:
+        self._writer, self._name, self._type = writer, name, t
+        of_group = BufferType(Access.GROUP, t, 1)
+        buffer = nodes.Buffer(name=name, path=(name,), type=of_group, count=count)
+        writer.add_scratch(buffer, (count,))
+
+    def put(self, at: Position, value: Expr) -> Stmt:
+        """Stores an element, which no other thread does between two barriers."""
+        return Store(buffer=self._name, indices=self._index(at), value=value, is_unique=True)
+
+    def get(self, at: Position) -> Expr:
+        """The element that a thread stored before the latest barrier."""
+        return nodes.Load(type=self._type, buffer=self._name, indices=self._index(at))
+
+    def _index(self, at: Position) -> tuple[Expr, ...]:
+        place = self._writer.positions.expr(at)
+        return (nodes.KnownNumber(type=INT, number=place, is_inside=True),)
+
+
+def shared_bytes(t: Type) -> int:
+    """The bytes of an element in group memory, where a half takes a word."""
+    return byte_count(t) // word_bytes(t) * _WORD

@@ -1,0 +1,76 @@
+"""Numbers that say how threads share the rows of a scan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from shaderad.compiler.launch_shapes import LaunchShape
+from shaderad.ir.types import Type
+from shaderad.plan.nest.row_work import FEWEST_LOADS
+from shaderad.plan.nest.teams import Team, crosses_waves
+
+AT_ONCE = 8
+"""Totals that one thread combines between two barriers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """Teams of a row whose totals are scanned at once in group memory."""
+
+    threads: int
+    """The threads of a team."""
+    count: int
+    """The teams that are scanned at once, a power of two."""
+    first: int
+    """The place of the first total in group memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScanSharing:
+    """How threads share the tiles of a row.
+
+    Attributes:
+        team: The threads of a row or part.
+        width: Adjacent elements that a lane takes at a time, 1 or 4.
+        depth: The steps in which a lane takes its elements of a tile.
+        is_repeated: True if a row or part may have several tiles.
+    """
+
+    team: Team
+    width: int
+    depth: int
+    is_repeated: bool
+
+    @property
+    def tile(self) -> int:
+        """The elements of a tile."""
+        return self.team.lanes * self.width * self.depth
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """Numbers that tell it from others on the same device."""
+        return self.team.lanes, self.width, self.depth, self.is_repeated
+
+    def levels(self) -> Iterator[Level]:
+        """The levels of a scan across the waves of a row, from single waves on."""
+        threads, first = self.team.wave, 0
+        while threads < self.team.lanes:
+            count = min(AT_ONCE, self.team.lanes // threads)
+            yield Level(threads, count, first)
+            first += self.team.workgroup // threads
+            threads *= count
+
+    @property
+    def slots(self) -> int:
+        """Totals in group memory."""
+        return sum(self.team.workgroup // level.threads for level in self.levels())
+
+
+def scanning_team(length: int, width: int, shape: LaunchShape, total: Type) -> Team:
+    """The threads of rows of `length` elements, of which each takes `width` at a time."""
+    loads = max(1, length // (width * FEWEST_LOADS))
+    most = shape.workgroup & -shape.workgroup
+    lanes = min(most, 1 << (loads.bit_length() - 1))
+    wave = min(lanes, shape.wave) if crosses_waves(total) else 1
+    return Team(lanes, wave, shape.workgroup)
