@@ -16,7 +16,7 @@ from shaderad.execute.planned_steps import Known, MakeSchedule, PlannedSteps
 from shaderad.plan.call_kernels import CallKernel, Decision, deciding_values
 from shaderad.plan.choices import PlanChoices
 from shaderad.plan.planning import plan
-from shaderad.plan.steps import by_passes
+from shaderad.plan.steps import by_passes, without_chains
 
 if TYPE_CHECKING:
     from shaderad.device.devices import Device
@@ -85,6 +85,6 @@ def _schedule(
     plan: Plan, host_inputs: Sequence[int], device: Device, is_windowed: bool
 ) -> tuple[Schedule, KernelPrograms]:
     programs = GraphPrograms(device, is_windowed=is_windowed)
-    plan = by_passes(plan) if is_windowed else plan
+    plan = without_chains(by_passes(plan)) if is_windowed else plan
     with Work("graph", "planning"):
         return programs.settled(partial(schedule, plan, programs, host_inputs)), programs

@@ -94,8 +94,8 @@ class KernelStep:
     """Shapes of arrays, as the kernel indexes them."""
     sizes: tuple[tuple[str, Size], ...] = ()
     """Uniforms that hold sizes."""
-    is_filled: bool = False
-    """True if the arrays that it writes hold what it adds to."""
+    filled: frozenset[str] = frozenset()
+    """Names of the arrays that hold what it adds to, or that it writes whole."""
     passes: StagedPasses | None = None
     """Passes that run in place of the kernel, which computes their elements."""
 
@@ -346,7 +346,8 @@ class _StepBinder:
             self._kept.update(dict.fromkeys(keys, number))
         bound.places.append((resource.slot, number))
         self._note_part(resource, 0, bound)
-        if resource.fill_word is not None and misses != 0 and not self._step.is_filled:
+        is_filled = self._step.filled.issuperset(resource.members)
+        if resource.fill_word is not None and misses != 0 and not is_filled:
             self._set(number, resource.fill_word, sizes.multiply(size, misses))
         if is_plain:
             return

@@ -95,22 +95,21 @@ class Scheduler:
         elif isinstance(step, RunGroup):
             (threads,) = step.work.dim
             assert isinstance(threads, int)
-            self.binder.add(work_step(step.work, is_filled=True, group_threads=threads))
+            self.binder.add(written_whole(step.work, group_threads=threads))
         else:
             assert isinstance(step, RunKernel), "sizes decide about chains"
-            if step.base is not None:
-                places, base = self.places, step.base
-                target = places.number(step.writes[0])
-                size = places.byte_count(base)
+            places, writes = self.places, dict(step.work.writes)
+            for name, base in step.bases.items():
+                target, size = places.number(writes[name]), places.byte_count(base)
                 self.move(places.number(base), places.start(base), target, size)
-            self.binder.add(work_step(step.work, is_filled=step.base is not None))
+            self.binder.add(work_step(step.work, filled=frozenset(step.bases)))
 
     def _add_works(self, between: Iterable[Value], works: Iterable[PlanKernel]) -> None:
         """Adds kernels that store all results together; `between` is what they leave others."""
         for value in between:
             self.places.make(value)
         for work in works:
-            self.binder.add(work_step(work, is_filled=True))
+            self.binder.add(written_whole(work))
 
     def move(self, source: int, start: Size, target: int, byte_count: Size) -> None:
         """Adds a copy to the start of another buffer."""
@@ -160,12 +159,17 @@ def lowered_passes(step: RunPass, variant: Variant) -> Passes:
     )  # fmt: skip
 
 
-def work_step(work: PlanKernel, *, is_filled: bool, group_threads: int = 0) -> KernelStep:
+def written_whole(work: PlanKernel, group_threads: int = 0) -> KernelStep:
+    """A kernel of ours that writes all elements of its arrays, be it with others."""
+    return work_step(work, frozenset(name for name, _ in work.writes), group_threads)
+
+
+def work_step(work: PlanKernel, filled: frozenset[str], group_threads: int = 0) -> KernelStep:
     """A kernel of ours.
 
     Args:
         work: The kernel.
-        is_filled: True where what it writes holds something already, or is written whole.
+        filled: Arrays that it writes and that hold something already, or are written whole.
         group_threads: Its threads if it runs as one workgroup.
     """
     shapes = dict(work.shapes)
@@ -177,7 +181,7 @@ def work_step(work: PlanKernel, *, is_filled: bool, group_threads: int = 0) -> K
     values = _read(work)
     values |= {(Role.OUTPUT, name): value for name, value in work.writes}
     choice = Choice(Mode.PRIMAL, work.bounds, "", own, work.scalars, group_threads=group_threads)
-    return KernelStep(work.kernel, choice, work.dim, values, shapes, work.sizes, is_filled)
+    return KernelStep(work.kernel, choice, work.dim, values, shapes, work.sizes, filled)
 
 
 def _read(work: PlanKernel) -> dict[Key, Value]:
@@ -208,7 +212,7 @@ def add_repeat(scheduler: Scheduler, step: Repeat) -> None:
         _hold(scheduler, step.body.inputs[node.carry_count :], step.reads[node.carry_count :])
         carries.iterate()
         for row in step.rows:
-            store = work_step(row.work, is_filled=True)
+            store = written_whole(row.work)
             ((key, _), (out, _)) = store.values.items()
             store.values.update({key: row.row, out: row.target})
             scheduler.binder.add(store)

@@ -1,9 +1,9 @@
 """Graph -> plan: stored values are grouped into kernels, in the order in which they run.
 
 A value's level is the number of steps that must run before the one that computes it. Stored
-values of one shape and level are computed by one kernel, which evaluates common parts once; a sum
-of elements that read the same arrays is fused into one pass with it. Invariant: a step reads only
-values that steps of lower levels write.
+values of one shape and level are computed by one kernel, which evaluates common parts once and adds
+to arrays by index; a sum of elements that read the same arrays is fused into one pass with it.
+Invariant: a step reads only values that steps of lower levels write.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from shaderad.plan.nest.chains import with_chains
 from shaderad.plan.nest.elementwise import FourElements
 from shaderad.plan.nest.transposed import TransposedElements
 from shaderad.plan.reductions import ReduceFields, Reduction, has_neutral
-from shaderad.plan.scatters import joined_scatters
+from shaderad.plan.scatters import by_index, is_sum, joined_scatters, sums_and_elements, threads_for
 from shaderad.plan.simplify import (
     exact_products,
     joined_reductions,
@@ -45,7 +45,16 @@ from shaderad.plan.simplify import (
     turned_reductions,
     without_unread_results,
 )
-from shaderad.plan.steps import CallKernel, Epilogue, Plan, RunKernel, RunPass, RunTiles, Step
+from shaderad.plan.steps import (
+    CallKernel,
+    Epilogue,
+    Plan,
+    RunKernel,
+    RunPass,
+    RunTiles,
+    Step,
+    without_chains,
+)
 from shaderad.plan.storage import is_fused_node, stored_values
 from shaderad.plan.tiles import has_column_sum, has_tiles, tiles_of
 
@@ -94,7 +103,8 @@ class _Level:
 _AT_ONCE = _Level(0, 0)
 
 _Work = list[Value] | Node | RunPass
-"""The stored values of one kernel, a node that is not fused, or a pass that stores such values."""
+"""The stored values of one kernel, sums of scatters among them, a node that is neither fused nor a
+scatter, or a pass that stores such values."""
 
 
 class _Planner:
@@ -128,8 +138,11 @@ class _Planner:
                 self._place_epilogue(node)
             elif is_fused_node(node):
                 self._place_fused(node, node.result)
+            elif isinstance(node, arrays.ScatterAdd):
+                self._place_scatter(node)
             elif node not in self._read_after:
                 self._place_step(node)
+        self._part_sums()
         self._fuse_reductions_with_groups()
         self._join_column_sums()
         self._ordered.sort(key=lambda entry: entry[0])
@@ -216,12 +229,48 @@ class _Planner:
             anywhere = own + 1
         self._levels[value] = _Level(own, anywhere)
 
+    def _place_scatter(self, node: arrays.ScatterAdd) -> None:
+        """Lets the kernel that stores elements for each summand add the summands."""
+        base, *others = node.operands
+        threads, levels = threads_for(node.result), [self._level(base).anywhere]
+        for v in others:
+            level = self._level(v)
+            levels.append(level.own if v.shape == threads else level.anywhere)
+        level = max(levels)
+        self._join(node.result, level)
+        self._levels[node.result] = _Level(level + 1, level + 1)
+
     def _join(self, value: Value, level: int) -> None:
-        key = (value.shape, level)
+        key = (threads_for(value), level)
         if key not in self._groups:
             self._groups[key] = []
             self._ordered.append((level, self._groups[key]))
         self._groups[key].append(value)
+
+    def _part_sums(self) -> None:
+        """Puts the sums of scatters after the stored elements of their kernel, by index arrays.
+
+        If both read no array in common, they are two kernels: threads may store the elements by
+        four, or a pass may.
+        """
+        ordered: list[tuple[int, _Work]] = []
+        for level, work in self._ordered:
+            ordered.append((level, work))
+            if not isinstance(work, list):
+                continue
+            elements = [v for v in work if not is_sum(v)]
+            sums = by_index([v for v in work if is_sum(v)])
+            if elements and sums and self._reads(elements).isdisjoint(self._reads(sums, elements)):
+                work[:] = elements
+                ordered.append((level, sums))
+            else:
+                work[:] = [*elements, *sums]
+        self._ordered = ordered
+
+    def _reads(self, values: Sequence[Value], beside: Sequence[Value] = ()) -> set[Value]:
+        """The arrays from which a kernel computes `values`, and stored ones `beside` on the way."""
+        step = self._kernel(values, frozenset((*values, *beside)))
+        return {v for _, v in step.work.reads if v.shape}
 
     def _fuse_reductions_with_groups(self) -> None:
         """Replaces each group and a reduction that reads the same arrays by one pass."""
@@ -285,7 +334,7 @@ class _Planner:
         """
         x, *init = node.operands
         # If the order of elements counts, a thread takes a run of them: stores would lie far apart.
-        if init or not has_neutral(node) or node in self._read_after:
+        if init or not has_neutral(node) or node in self._read_after or any(map(is_sum, group)):
             return None
         seen = [b.reshape(v, x.shape) for v in group]
         elements, stored, both = (
@@ -326,19 +375,31 @@ class _Planner:
                 return [_STEPS[type(work)](work, self._is_stored)]
 
     def _kernels(self, values: Sequence[Value]) -> list[Step]:
-        """One kernel that computes `values`, or several that bind fewer buffers each."""
-        work = self._cluster(values, frozenset(values))
-        middle = len(values) // 2
-        by_four, transposed = FourElements(work, values), TransposedElements(work, values)
-        step = RunKernel(work, by_four=by_four, transposed=transposed)
-        if not middle or self._binds_few(step):
+        """Kernels that compute `values`, each as many of them as its buffers allow."""
+        step = self._kernel(values, frozenset(values))
+        low, high = 1, len(values)
+        if high <= low or self._binds_few(step):
             return [step]
-        # The second half reads what it needs of the first: values come in the order of nodes.
-        return [*self._kernels(values[:middle]), *self._kernels(values[middle:])]
+        while high - low > 1:
+            middle = (low + high) // 2
+            first = self._kernel(values[:middle], frozenset(values[:middle]))
+            low, high = (middle, high) if self._binds_few(first) else (low, middle)
+        # The rest reads what it needs of the first: elements come in the order of nodes.
+        first = self._kernel(values[:low], frozenset(values[:low]))
+        return [first, *self._kernels(values[low:])]
+
+    def _kernel(self, values: Sequence[Value], inside: frozenset[Value]) -> RunKernel:
+        """The kernel of `values`, which computes stored values `inside` instead of reading them."""
+        if any(map(is_sum, values)):
+            return sums_and_elements(values, lambda v: self._is_stored(v) and v not in inside)
+        work = self._cluster(values, inside)
+        by_four, transposed = FourElements(work, values), TransposedElements(work, values)
+        return RunKernel(work, by_four=by_four, transposed=transposed)
 
     def _binds_few(self, step: RunKernel | RunTiles) -> bool:
+        reads = step.work.reads if isinstance(step, RunKernel) else step.reads
         written = len(step.writes) + isinstance(step, RunTiles)
-        return len(step.reads) + written <= self._buffer_limit
+        return len(reads) + written <= self._buffer_limit
 
     def _binds_vectors(self, tiles: RunTiles) -> bool:
         """True if a kernel can also bind by element what it loads by four."""
@@ -392,7 +453,8 @@ class _Planner:
 
         if isinstance(node, arrays.Loop):
             step = repeat(node, plan_of, self._depth)
-            return [replace(step, group=group_loop(step, self._is_stored, self._buffer_limit))]
+            apart = replace(step, body=without_chains(step.body))
+            return [replace(step, group=group_loop(apart, self._is_stored, self._buffer_limit))]
         return [repeat_while(node, plan_of)]
 
     def _call(self, node: arrays.KernelCall | arrays.KernelPull | arrays.KernelPush) -> CallKernel:
@@ -410,6 +472,5 @@ class _Planner:
 _STEPS: dict[type[Node], Callable[..., Step]] = {
     sorting.SortedBlocks: sorting.sorted_blocks,
     sorting.MergedRuns: sorting.merged_runs,
-    arrays.ScatterAdd: scatters.scatter_add,
     arrays.LastWriter: scatters.last_writer,
 }

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
 
 from shaderad.ir import arrays, nodes, ops, sizes
 from shaderad.ir import building as b
@@ -32,31 +33,98 @@ from shaderad.plan.steps import RunKernel
 from shaderad.plan.storage import is_fused_node
 from shaderad.rules.arrays.scan_operators import fold_by_bin
 
+_Additions = tuple[Sequence[Expr], list[Stmt]]
+"""Positions along indexed axes, and what is added there."""
 
-def scatter_add(node: arrays.ScatterAdd, is_stored: IsStored) -> RunKernel:
-    """``total[index0[j...], ..., r...] += values[j..., r...]`` in the thread of ``j..., r...``."""
-    base, values, first, *_ = node.operands
-    count, width = len(first.shape), len(node.parts[0])
+
+def is_sum(v: Value) -> bool:
+    """True if a scatter adds to `v`."""
+    return isinstance(v.producer, arrays.ScatterAdd)
+
+
+def threads_for(v: Value) -> Shape:
+    """The shape of the threads that compute `v`, an element each or the summands of a scatter."""
+    node = v.producer
+    return node.operands[1].shape if isinstance(node, arrays.ScatterAdd) else v.shape
+
+
+def by_index(sums: Iterable[Value]) -> list[Value]:
+    """`sums` of scatters, so that those by the same index arrays are neighbours."""
+    alike: defaultdict[tuple[tuple[Value, ...], ...], list[Value]] = defaultdict(list)
+    for v in sums:
+        alike[tuple(tuple(index) for _, *index in _parts_of(v))].append(v)
+    return [v for neighbours in alike.values() for v in neighbours]
+
+
+def sums_and_elements(values: Sequence[Value], is_stored: IsStored) -> RunKernel:
+    """One kernel that computes `values`, of which some are sums of scatters.
+
+    The thread of ``j..., r...`` stores its elements, and for each scatter does
+    ``total[index0[j...], ..., r...] += summands[j..., r...]``.
+    """
+    named = {f"y{k}": v for k, v in enumerate(values)}
+    parts = [
+        _Part(name, v, summand, (*index,))
+        for name, v in named.items()
+        for summand, *index in _parts_of(v)
+    ]
 
     def body(writer: Writer) -> list[Stmt]:
         elements: list[Expr] = []
-        for part, *index in node.parts:
-            elements += writer.values([part]) + writer.values(index, writer.own[:count])
+        for part in parts:
+            at = writer.own[: part.index_rank]
+            elements += writer.values([part.value]) + writer.values(part.index, at)
         written = writer.written(elements)
-        body: list[Stmt] = [*written.body]
-        for start in range(0, len(elements), width):
-            value, *positions = written.values[start : start + width]
-            at = (*map(writer.positions.of, positions), *writer.own[count:])
-            indices = writer.indices_in(node.result, at)
-            add = nodes.Accumulate(buffer="y0", indices=indices, value=value)
-            body.append(guarded(writer.positions.size, positions, base.shape, add))
-        return body
+        return [*written.body, *_writes(writer, parts, written.values)]
 
-    return RunKernel(
-        write_kernel("scatter_add", values.shape, is_stored, body,
-                     [("y0", node.result, Access.ADD)]),
-        None if b.is_zero(base) else base_of(base),
-    )  # fmt: skip
+    outputs = [(name, v, Access.ADD if is_sum(v) else Access.OUT) for name, v in named.items()]
+    work = write_kernel("scatter_add", threads_for(values[0]), is_stored, body, outputs)
+    bases = {
+        name: v.producer.operands[0]
+        for name, v in named.items()
+        if isinstance(v.producer, arrays.ScatterAdd)
+    }
+    return RunKernel(work, {name: base_of(v) for name, v in bases.items() if not b.is_zero(v)})
+
+
+@dataclass(frozen=True)
+class _Part:
+    """An element that a thread stores, or a summand that it adds at the positions of `index`."""
+
+    array: str
+    result: Value
+    value: Value
+    index: tuple[Value, ...]
+
+    @property
+    def index_rank(self) -> int:
+        return len(self.index[0].shape) if self.index else 0
+
+
+def _writes(writer: Writer, parts: Sequence[_Part], elements: Iterable[Expr]) -> list[Stmt]:
+    """Stores and additions; those at the same positions of an extent share a test."""
+    stores: list[Stmt] = []
+    additions: dict[tuple[tuple[Value, ...], Shape], _Additions] = {}
+    rest = iter(elements)
+    for part in parts:
+        element, *positions = islice(rest, 1 + len(part.index))
+        if not part.index:
+            stores.append(nodes.Store(buffer=part.array, indices=writer.index(), value=element))
+            continue
+        at = (*map(writer.positions.of, positions), *writer.own[part.index_rank :])
+        indices = writer.indices_in(part.result, at)
+        extents = part.result.shape[: len(part.index)]
+        _, same = additions.setdefault((part.index, extents), (positions, []))
+        same.append(nodes.Accumulate(buffer=part.array, indices=indices, value=element))
+    size_of = writer.positions.size
+    tests = [guarded(size_of, at, extents, same) for (_, extents), (at, same) in additions.items()]
+    return [*stores, *tests]
+
+
+def _parts_of(v: Value) -> tuple[tuple[Value, ...], ...]:
+    """Each summand of `v` with its index arrays, or `v` itself, whose element a thread stores."""
+    node = v.producer
+    return node.parts if isinstance(node, arrays.ScatterAdd) else ((v,),)
 
 
 def joined_scatters(graph: Graph, read_limit: int) -> Graph:
@@ -112,7 +180,7 @@ def last_writer(node: arrays.LastWriter, is_stored: IsStored) -> RunKernel:
         write_number = nodes.Accumulate(buffer="y0", indices=(position,), value=number)
         return [
             *written.body,
-            guarded(writer.positions.size, [position], (node.count,), write_number),
+            guarded(writer.positions.size, [position], (node.count,), [write_number]),
         ]
 
     work = write_kernel("last_writer", index.shape, is_stored, body,
@@ -121,16 +189,19 @@ def last_writer(node: arrays.LastWriter, is_stored: IsStored) -> RunKernel:
 
 
 def guarded(
-    size_of: Callable[[Size], Expr], at: Sequence[Expr], shape: Sequence[Size], write_one: Stmt
+    size_of: Callable[[Size], Expr],
+    at: Sequence[Expr],
+    shape: Sequence[Size],
+    writes: Sequence[Stmt],
 ) -> Stmt:
-    """`write_one` if all positions are in range; other writes are ignored."""
+    """`writes` if all positions are in range; other writes are ignored."""
     condition: Expr = nodes.Const(type=BOOL, value=True)
     for position, extent in zip(at, shape, strict=False):
         bound = size_of(extent)
         tests = (c.apply(ops.GE, position, c.whole(0)), c.apply(ops.LT, position, bound))
         for test in tests:
             condition = nodes.Logical(type=BOOL, is_and=True, left=condition, right=test)
-    return nodes.If(condition=condition, then=(write_one,))
+    return nodes.If(condition=condition, then=(*writes,))
 
 
 def is_atomic(t: Type) -> bool:

@@ -6,8 +6,8 @@ compiles nothing. A stored value is written by one step, and before any step rea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 
 from shaderad.compiler.launch_shapes import LaunchShape
@@ -29,11 +29,12 @@ from shaderad.plan.reductions import Reduction
 
 @dataclass(frozen=True, eq=False)
 class RunKernel:
-    """One kernel over the elements of a shape: a cluster of fused nodes, or a scatter."""
+    """One kernel over the elements of a shape: a cluster of fused nodes, scatters, or both."""
 
     work: PlanKernel
-    base: Value | None = None
-    """Initial content of the array that a scatter adds to; `None` for zeros and for clusters."""
+    bases: Mapping[str, Value] = field(default_factory=dict[str, Value])
+    """Initial content of arrays that scatters add to, by buffer name; the others begin with
+    zeros."""
     by_four: FourElements | None = None
     """In place of `work`, where sizes allow it: see `choices.py`."""
     transposed: TransposedElements | None = None
@@ -41,8 +42,7 @@ class RunKernel:
 
     @property
     def reads(self) -> tuple[Value, ...]:
-        values = tuple(v for _, v in self.work.reads)
-        return values if self.base is None else (self.base, *values)
+        return (*self.bases.values(), *(v for _, v in self.work.reads))
 
     @property
     def writes(self) -> tuple[Value, ...]:
@@ -388,16 +388,18 @@ class Plan:
 
 def by_passes(plan: Plan) -> Plan:
     """`plan` with passes of the library in place of kernels whose threads share rows."""
+    return _with(plan, lambda step: [step.instead] if isinstance(step, RunRows) else [step])
 
-    def steps_of(step: Step) -> tuple[Step, ...]:
-        match step:
-            case RunRows(instead=RunChain() as chain):
-                return chain.links
-            case RunRows(instead=RunPass() | RunTiles() as one):
-                return (one,)
-            case Repeat() | RepeatWhile():
-                return (replace(step, body=by_passes(step.body)),)
-            case _:
-                return (step,)
 
-    return replace(plan, steps=tuple(s for step in plan.steps for s in steps_of(step)))
+def without_chains(plan: Plan) -> Plan:
+    """`plan` with the links of chains in their place."""
+    return _with(plan, lambda step: step.links if isinstance(step, RunChain) else [step])
+
+
+def _with(plan: Plan, instead: Callable[[Step], Iterable[Step]]) -> Plan:
+    def inner(step: Step) -> Step:
+        is_loop = isinstance(step, Repeat | RepeatWhile)
+        return replace(step, body=_with(step.body, instead)) if is_loop else step
+
+    steps = (inner(new) for step in plan.steps for new in instead(step))
+    return replace(plan, steps=tuple(steps))

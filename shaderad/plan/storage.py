@@ -8,7 +8,8 @@ that is not stored is the result of a node in `elements.FUSED`.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Sequence
 
 from shaderad.ir import arrays
 from shaderad.ir import building as b
@@ -24,6 +25,8 @@ RECOMPUTED_COST = 16
 """The cost of an element, in additions, up to which it is recomputed instead of stored."""
 MOVES = (arrays.Broadcast, arrays.Reshape, arrays.Transpose, arrays.Slice, arrays.Roll)
 """Nodes that only repeat or move elements: their operand is stored in their place."""
+_RECOMPUTING_KERNELS = 2
+"""Kernels with scatters that each compute what they share, which takes less time than memory."""
 _CONTEXT_LIMIT = 4
 """Contexts recorded for a value: it matters whether there are several, not how many."""
 
@@ -68,11 +71,20 @@ def stored_values(graph: Graph, read_limit: int) -> frozenset[Value]:
 
     No value is computed from more than `read_limit` stored ones, unless one node has more operands.
     """
-    return _narrowed(graph, _Choice(graph).run(), read_limit)
+    return _narrowed(graph, _Choice(graph, read_limit).run(), read_limit)
 
 
 def _narrowed(graph: Graph, stored: set[Value], read_limit: int) -> frozenset[Value]:
     """Stores operands of values that would read more than `read_limit` others, widest first."""
+    count = -1
+    # What is stored later is one more array for values that also read the arrays behind it.
+    while count != len(stored):
+        count = len(stored)
+        _narrow_once(graph, stored, read_limit)
+    return frozenset(stored)
+
+
+def _narrow_once(graph: Graph, stored: set[Value], read_limit: int) -> None:
     reads: dict[Value, frozenset[Value]] = {}
     # A reported gather binds its operand, if that is a reshape, besides the base of that.
     bound = {node.operands[0] for node in graph.nodes if is_reported_gather(node)}
@@ -91,19 +103,21 @@ def _narrowed(graph: Graph, stored: set[Value], read_limit: int) -> frozenset[Va
             stored.add(widest)
         if is_fused_node(node):
             reads[node.result] = read_by(*operands)
-    return frozenset(stored)
 
 
 class _Choice:
     """Chooses what is stored; users come before operands, so that all contexts are known."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, read_limit: int) -> None:
         self._graph = graph
+        self._read_limit = read_limit
         self._stored: set[Value] = set()
         self._forced: set[Value] = {base_of(v) for v in graph.outputs}
         self._contexts: dict[Value, set[Context]] = {}
         self._cost: dict[Value, int] = {}
         self._level: dict[Value, int] = {}
+        self._kernels: dict[Node, Hashable] = {}
+        """An identity of the kernel of each scatter that shares one."""
 
     def run(self) -> set[Value]:
         for node in self._graph.nodes:
@@ -112,11 +126,12 @@ class _Choice:
                 self._forced.update(base_of(v) for v in in_memory(node))
             elif is_reported_gather(node):
                 self._forced.add(base_of(node.operands[0]))
+        self._note_kernels()
         for node in reversed(self._graph.nodes):
             if not is_fused_node(node):
                 self._stored.update(node.results)
                 for v in computed_inside(node):
-                    self._use(v, {(id(node), 0)})
+                    self._use(v, {(self._kernels.get(node, id(node)), 0)})
                 continue
             value = node.result
             contexts: set[Context] = self._contexts.get(value, set())
@@ -126,6 +141,22 @@ class _Choice:
                 contexts = {((value.shape, self._level[value]), 0)}
             self._propagate(node, contexts)
         return self._stored
+
+    def _note_kernels(self) -> None:
+        """Lets scatters join the kernel of stored values of the shape of their summands.
+
+        If buffers are too few for that, each counts as a kernel of its own, which shares what is
+        costly with the others by memory.
+        """
+        alike: defaultdict[Hashable, list[Node]] = defaultdict(list)
+        for node in self._graph.nodes:
+            if isinstance(node, arrays.ScatterAdd):
+                level = max(self._level.get(v, 0) for v in node.operands)
+                alike[node.operands[1].shape, level].append(node)
+        for kernel, nodes in alike.items():
+            unread = self._read_limit - _read_count([v for n in nodes for v in computed_inside(n)])
+            if len(nodes) <= unread * _RECOMPUTING_KERNELS:
+                self._kernels |= dict.fromkeys(nodes, kernel)
 
     def _note_costs(self, node: Node) -> None:
         levels = [self._level.get(v, 0) for v in node.operands]
@@ -153,6 +184,21 @@ class _Choice:
         own = self._contexts.setdefault(value, set())
         if len(own) < _CONTEXT_LIMIT:
             own.update(contexts)
+
+
+def _read_count(values: Sequence[Value]) -> int:
+    """The number of arrays from which one kernel computes `values`."""
+    read: set[Value] = set()
+    seen, waiting = set(values), list(values)
+    while waiting:
+        v = waiting.pop()
+        if v.producer is None or not is_fused_node(v.producer):
+            read.add(v)
+            continue
+        new = set(v.producer.operands) - seen
+        seen |= new
+        waiting += new
+    return len(read)
 
 
 def _repeats(node: Node, position: int) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -240,6 +241,35 @@ def scattered(maker: Maker, x: Value) -> Value:
     if base.shape[1:] != x.shape[1:] or not base.shape:
         base = b.zeros(x.type)
     return arrays.ScatterAdd(operands=(base, x, index)).result
+
+
+def read_together(maker: Maker, x: Value) -> Value:
+    """Several arrays, and one of them twice, by two index arrays, of which most share the first."""
+    if not x.shape:
+        return x
+    shape = (maker.pick(EXTENTS),)
+    near, far = (numbers(shape, 0, modulus, -2) for modulus in (7, 5))
+    tables = [x, *(maker.alike(x) for _ in range(maker.whole(1, 4)))]
+    read = [arrays.Gather(operands=(v, near), is_reported=False).result for v in tables]
+    read.append(arrays.Gather(operands=(x, far), is_reported=False).result)
+    return reduce(lambda a, v: b.applied(ops.MUL, bounded(a), v), read)
+
+
+def scattered_together(maker: Maker, x: Value) -> Value:
+    """Into several arrays of one shape, from elements that are also stored."""
+    if not x.shape:
+        return x
+    near, far = (numbers(x.shape[:1], 0, modulus, -1) for modulus in (5, 4))
+    elements = bounded(b.applied(ops.EXP, x))
+    maker.pool.append(elements)
+    zeros = b.zeros(x.type)
+    added = [
+        arrays.ScatterAdd(operands=(base, v, index)).result
+        for base, v, index in (
+            (zeros, elements, near), (maker.alike(x), elements, far), (x, maker.alike(x), near),
+        )
+    ]  # fmt: skip
+    return reduce(lambda a, v: b.applied(ops.MUL, bounded(a), bounded(v)), added)
 
 
 def binned(maker: Maker, x: Value) -> Value:
@@ -479,7 +509,8 @@ LAYOUTS: tuple[Step, ...] = (
 )  # fmt: skip
 STEPS: tuple[Step, ...] = (
     unary, binary, binary, chosen, in_struct, transposed, reshaped, reversed_, shifted, repeated,
-    joined, sliced, placed, rolled, gathered, gathered, scattered, binned, in_other_floats,
-    last_written, reduced, normalised, multiplied, multiplied, convolved, scanned, ordered, extreme,
-    looped, unused_carry, unused_results, masked, in_halves, in_batches,
+    joined, sliced, placed, rolled, gathered, gathered, read_together, scattered,
+    scattered_together, binned, in_other_floats, last_written, reduced, normalised, multiplied,
+    multiplied, convolved, scanned, ordered, extreme, looped, unused_carry, unused_results, masked,
+    in_halves, in_batches,
 )  # fmt: skip

@@ -215,10 +215,13 @@ class _Group:
             case Repeat():
                 self._loop(step, {})
                 self._copy_rows(step.writes)
-            case RunKernel(work=work) if all(map(_is_elementwise, step.writes)):
-                self._writer.compute([v for _, v in work.writes])
             case RunKernel():
-                _add_at_indices(self._writer, step.writes[0])
+                elements = [v for v in step.writes if _is_elementwise(v)]
+                if elements:
+                    self._writer.compute(elements)
+                for v in step.writes:
+                    if v not in elements:
+                        _add_at_indices(self._writer, v)
             case RunPass(node=arrays.Reduce() | ReduceFields() as node):
                 others = [v for _, v in step.producer.writes[1:]]
                 GroupRows(self._writer).reduce(node, step.results, others)
@@ -262,7 +265,7 @@ def _add_at_indices(writer: GroupWriter, result: Value) -> None:
             inner = (*map(positions.of, found), *at[count:])
             place = writer.arrays.sum_index(sums, base.shape, inner)
             adding = nodes.Accumulate(buffer=sums.array, indices=(place,), value=value)
-            body.append(guarded(positions.size, found, base.shape, adding))
+            body.append(guarded(positions.size, found, base.shape, [adding]))
         return body
 
     writer.each(base.shape, fill)
