@@ -15,8 +15,8 @@ from shaderad.execute.plan_to_schedule import lowered_passes, schedule
 from shaderad.execute.planned_steps import Known, MakeSchedule, PlannedSteps
 from shaderad.plan.call_kernels import CallKernel, Decision, deciding_values
 from shaderad.plan.choices import PlanChoices
+from shaderad.plan.nest.alternatives import by_passes, without_chains
 from shaderad.plan.planning import plan
-from shaderad.plan.steps import by_passes, without_chains
 
 if TYPE_CHECKING:
     from shaderad.device.devices import Device

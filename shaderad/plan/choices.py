@@ -8,7 +8,7 @@ whether a step only copies. Where sizes are open, what is right for all of them 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -23,12 +23,8 @@ from shaderad.plan.elements import base_of
 from shaderad.plan.in_group.loops import threads_of
 from shaderad.plan.in_group.writer import THREADS
 from shaderad.plan.kernels import WIDTH, PlanKernel
+from shaderad.plan.nest.choices import NestChoices
 from shaderad.plan.nest.elementwise import FourElements
-from shaderad.plan.nest.exchange import shared_bytes
-from shaderad.plan.nest.row_work import RowSharing, sharing_across, sharing_along
-from shaderad.plan.nest.rows import Rows
-from shaderad.plan.nest.scans import Scans
-from shaderad.plan.nest.transposed import TILE, TransposedElements
 from shaderad.plan.planning import PORTABLE_BUFFER_LIMIT
 from shaderad.plan.steps import (
     AS_IT_IS,
@@ -41,7 +37,6 @@ from shaderad.plan.steps import (
     RunChain,
     RunKernel,
     RunPass,
-    RunRows,
     RunTiles,
     Step,
     WideTiles,
@@ -72,6 +67,10 @@ class PlanChoices:
     numbers: Mapping[Value, int] = field(default_factory=dict[Value, int])
     buffer_limit: int = PORTABLE_BUFFER_LIMIT
 
+    @property
+    def _nests(self) -> NestChoices:
+        return NestChoices(self.known, self.group_bytes, self.shape, self.buffer_limit)
+
     def chosen(self, plan: Plan) -> Plan:
         """`plan` with the kernels that are the best ones."""
         return self.decided(plan).make()
@@ -91,16 +90,19 @@ class PlanChoices:
         decision = self._of_steps(plan.steps)
         return Decision(decision.numbers, lambda: replace(plan, steps=decision.make()))
 
-    def _of_steps(self, steps: Iterable[Step]) -> Decision[tuple[Step, ...]]:
+    def _of_steps(
+        self, steps: Iterable[Step], kind: tuple[int, ...] = ()
+    ) -> Decision[tuple[Step, ...]]:
         decisions = [*map(self._of_chain_or_step, steps)]
         return Decision(
-            tuple(number for decision in decisions for number in decision.numbers),
+            (*kind, *(number for decision in decisions for number in decision.numbers)),
             lambda: tuple(step for decision in decisions for step in decision.make()),
         )
 
     def _of_chain_or_step(self, step: Step) -> Decision[tuple[Step, ...]]:
         if isinstance(step, RunChain):
-            return self._of_chain(step)
+            own = self._nests.of_chain(step)
+            return self._of_steps(step.links, (0,)) if own is None else own
         decision = self._of_step(step)
         return Decision(decision.numbers, lambda: (decision.make(),))
 
@@ -118,7 +120,7 @@ class PlanChoices:
             case RunTiles():
                 return self._of_tiles(step)
             case RunKernel(by_four=FourElements() as by_four):
-                return self._of_elements(step, by_four)
+                return self._nests.of_elements(step, by_four)
             case Repeat():
                 return self._of_loop(step)
             case RepeatWhile():
@@ -135,142 +137,25 @@ class PlanChoices:
 
     def _of_pass(self, step: RunPass) -> Decision[Step]:
         rows, length = sizes.product(step.shape[:-1]), step.shape[-1]
-        if not (self._is_known(rows) and self._is_known(length)):
+        if not (self._nests.is_known(rows) and self._nests.is_known(length)):
             return Decision((0,), lambda: step)
         row_count, count = (sizes.evaluate(size, self.known) for size in (rows, length))
         needed = step.layout(self.shape).needed(row_count, count)
         by_passes = replace(step, needed=needed)
-        shared = None if step.rows is None else self._of_rows(by_passes, step.rows(self.shape))
-        if step.scans is not None and self.shape.rows.is_together and row_count * count > 0:
-            shared = self._of_scan(by_passes, step.scans(self.shape))
+        shared = None
+        if step.rows is not None:
+            shared = self._nests.of_rows(by_passes, step.rows(self.shape))
+        elif step.scans is not None and self.shape.rows.is_together and row_count * count > 0:
+            shared = self._nests.of_scan(by_passes, step.scans(self.shape))
         if shared is not None:
             return shared
         bits = sum(1 << (k + 1) for k in needed)
         return Decision((1 + bits,), lambda: by_passes)
 
-    def _of_rows(self, step: RunPass | RunTiles, rows: Rows) -> Decision[Step] | None:
-        """The decision about one reduction, if threads can share its rows."""
-        length = self._length_of(rows)
-        shared = None if length is None else self._sharing(rows, length)
-        if length is None or shared is None:
-            return None
-        whole, chosen = shared
-        parts = rows.parts(whole.team.span * whole.rows)
-        assert parts is not None
-        part_count = sizes.evaluate(parts.totals.shape[-1], self.known)
-        part_length = sizes.evaluate(parts.length, self.known)
-        longest = WIDTH * part_length if whole.is_across else self.shape.rows.longest_whole
-        if part_count == 1 or length <= longest:
-            if not self._fits(rows, chosen, whole):
-                return None
-            works = partial(rows.whole, whole, *chosen)
-            return Decision(
-                (*whole.numbers, _bits(chosen), 0),
-                lambda: RunRows(step, whole, (works(),)),
-            )
-        own = self._sharing(rows, part_length)
-        last = sharing_along(part_count, 1, self.shape, rows.work)
-        if own is None or last is None or not self._fits(rows, chosen, own[0], last):
-            return None
-
-        def cut() -> Step:
-            works = rows.cut(own[0], parts, *chosen), rows.added(last, parts)
-            return RunRows(step, own[0], works, (parts.totals,))
-
-        return Decision((*own[0].numbers, _bits(chosen), last.team.lanes), cut)
-
-    def _of_scan(self, step: RunPass, scans: Scans) -> Decision[Step] | None:
-        """The decision about a scan of rows that are not empty, if threads can share them."""
-        chosen = [*map(self.are_multiples, scans.loads)]
-        choice = scans.choice(self.known, chosen, self.shape.rows.longest_whole)
-        has_memory = byte_count(scans.total) * choice.slots <= self.group_bytes
-        if not has_memory or not self._binds_few(scans.binding_count(choice.chosen)):
-            return None
-        numbers = (-4, *choice.sharing.numbers, _bits(choice.chosen), *choice.of_totals)
-        return Decision(numbers, lambda: RunRows(step, choice.sharing, *choice.make()))
-
-    def _length_of(self, rows: Rows) -> int | None:
-        """The length of rows that are not empty, on a device whose threads can share them."""
-        extents = rows.work.places
-        if not self.shape.rows.is_together or not all(map(self._is_known, extents)):
-            return None
-        *_, length = known = [sizes.evaluate(extent, self.known) for extent in extents]
-        return length if all(known) else None
-
-    def _sharing(self, rows: Rows, length: int) -> tuple[RowSharing, Sequence[bool]] | None:
-        """How threads share rows, or parts, of this length, and which loads are by four."""
-        chosen = [*map(self.are_multiples, rows.loads)]
-        sharing = None
-        if rows.is_across:
-            columns = sizes.evaluate(rows.work.places[-2], self.known)
-            chosen = chosen if columns % WIDTH == 0 and any(chosen) else []
-            count = WIDTH if chosen else 1
-            sharing = sharing_across(length, columns, count, self.shape, rows.work)
-        if sharing is None:
-            is_whole = length % WIDTH == 0 and any(chosen) and not rows.is_across
-            chosen = chosen if is_whole else []
-            sharing = sharing_along(length, WIDTH if chosen else 1, self.shape, rows.work)
-        return None if sharing is None else (sharing, chosen)
-
-    def _fits(self, rows: Rows, chosen: Sequence[bool], *sharings: RowSharing) -> bool:
-        """True if kernels of rows do not need more buffers or group memory than there is."""
-        total_bytes = sum(shared_bytes(node.results[0].element) for node in rows.work.folds)
-        slots = max(sharing.team.slots * sharing.rows for sharing in sharings)
-        has_memory = total_bytes * slots <= self.group_bytes
-        return has_memory and self._binds_few(rows.binding_count(chosen))
-
-    def _of_chain(self, step: RunChain) -> Decision[tuple[Step, ...]]:
-        """The decision whether one kernel computes rows that fit in registers."""
-        rows = step.rows(self.shape)
-        length = self._length_of(rows)
-        shared = None if length is None else self._sharing(rows, length)
-        if shared is None or not self._fits(rows, shared[1], shared[0]):
-            apart = self._of_steps(step.links)
-            return Decision((0, *apart.numbers), apart.make)
-        sharing, chosen = shared
-        work = partial(rows.whole, sharing, *chosen)
-        return Decision(
-            (*sharing.numbers, _bits(chosen)),
-            lambda: (RunRows(step, sharing, (work(),)),),
-        )
-
-    # -- elements ----------------------------------------------------------------------------
-
-    def _of_elements(self, step: RunKernel, by_four: FourElements) -> Decision[Step]:
-        step, transposed = replace(step, by_four=None, transposed=None), step.transposed
-        if transposed is not None and self._has_tiles(transposed):
-            threads = self.shape.workgroup
-            return Decision((-4,), lambda: replace(step, work=transposed.write(threads)))
-        is_whole = self.are_multiples([by_four.extent])
-        loads = by_four.loads if is_whole else None
-        if loads is None:
-            return Decision((0,), lambda: step)
-        chosen = [*map(self.are_multiples, loads)]
-        if not self._binds_few(by_four.binding_count(chosen)):
-            chosen = [False] * len(chosen)
-        return Decision(
-            (1 + 2 * _bits(chosen),),
-            lambda: replace(step, work=by_four.write(*chosen)),
-        )
-
-    def _has_tiles(self, transposed: TransposedElements) -> bool:
-        """True if tiles in group memory bring elements into the order in which they are stored."""
-        if not self.shape.is_parallel or self.shape.workgroup % TILE or transposed.axis is None:
-            return False
-        extents = transposed.extents
-        is_large = all(map(self._is_known, extents)) and all(
-            sizes.evaluate(extent, self.known) >= TILE for extent in extents
-        )
-        return is_large and transposed.group_bytes <= self.group_bytes
-
-    def _binds_few(self, count: int) -> bool:
-        """True if a kernel may bind so many buffers, besides that of its report."""
-        return count < self.buffer_limit
-
     # -- tiles -----------------------------------------------------------------------------
 
     def _of_tiles(self, step: RunTiles) -> Decision[Step]:
-        shared = None if step.rows is None else self._of_rows(step, step.rows(self.shape))
+        shared = None if step.rows is None else self._nests.of_rows(step, step.rows(self.shape))
         if shared is not None:
             return shared
         wide, narrow = step.wide, step.narrow
@@ -281,7 +166,7 @@ class PlanChoices:
             numbers = kind, *tile
             work = (lambda: step.tiles) if is_own else (lambda: narrow.work(tile))
         else:
-            by_four = self.are_multiples(wide.stored_multiples)
+            by_four = self._nests.are_multiples(wide.stored_multiples)
             is_short = by_four and self._is_short(wide)
             numbers = kind, self._steps_of(wide), by_four, is_short
             work = partial(wide.work, *numbers)
@@ -289,12 +174,12 @@ class PlanChoices:
 
     def _narrowed(self, size: int, extent: Size) -> int:
         """The size of a tile that is no larger than the results along an axis, if that is known."""
-        known = sizes.evaluate(extent, self.known) if self._is_known(extent) else size
+        known = sizes.evaluate(extent, self.known) if self._nests.is_known(extent) else size
         return max(1, min(size, known))
 
     def tiles_kind(self, wide: WideTiles) -> int:
         """The kind of the kernel of a sum over tiles."""
-        if not self._is_known(wide.columns) or not self._steps_of(wide):
+        if not self._nests.is_known(wide.columns) or not self._steps_of(wide):
             return AS_IT_IS
         if not wide.shared_vectors:
             return WIDE
@@ -317,17 +202,11 @@ class PlanChoices:
     def _steps_of(self, wide: WideTiles) -> int:
         """The elements of the sum that a thread takes at a time; 0 if it cannot load by four."""
         by_steps = wide.multiples_by_steps.items()
-        return next((steps for steps, extents in by_steps if self.are_multiples(extents)), 0)
-
-    def are_multiples(self, extents: Iterable[Size]) -> bool:
-        """True if sizes are known as multiples of 4, whatever the number of an iteration is."""
-        return all(
-            sizes.is_multiple(sizes.substituted(size, self.known), WIDTH) for size in extents
-        )
+        return next((steps for steps, extents in by_steps if self._nests.are_multiples(extents)), 0)
 
     def _is_short(self, wide: WideTiles) -> bool:
         """True if sums are known to have one part, which is one block."""
-        known = map(self._is_known, (wide.count, wide.part_count))
+        known = map(self._nests.is_known, (wide.count, wide.part_count))
         return (
             all(known)
             and sizes.evaluate(wide.count, self.known) <= BLOCK
@@ -339,13 +218,10 @@ class PlanChoices:
         tile = [(wide.columns, WIDTH * team)]
         # Kernels without teams have as many rows as teams of 4.
         tile += [(wide.rows, ROWS_PER_LANE * team)] if team > WIDTH else []
-        if not all(self._is_known(extent) for extent, _ in tile):
+        if not all(self._nests.is_known(extent) for extent, _ in tile):
             return False
         extents = [(sizes.evaluate(extent, self.known), size) for extent, size in tile]
         return all(4 * size * -(-extent // size) <= 5 * extent for extent, size in extents)
-
-    def _is_known(self, size: Size) -> bool:
-        return sizes.symbols(size) <= self.known.keys()
 
     # -- loops -----------------------------------------------------------------------------
 
@@ -379,16 +255,12 @@ class PlanChoices:
                 return ()
 
     def _are_equal(self, a: Shape, b: Shape) -> bool:
-        if not all(map(self._is_known, (*a, *b))):
+        if not all(map(self._nests.is_known, (*a, *b))):
             return False
         return all(
             sizes.evaluate(m, self.known) == sizes.evaluate(n, self.known)
             for m, n in zip(a, b, strict=True)
         )
-
-
-def _bits(flags: Sequence[bool]) -> int:
-    return sum(1 << k for k, flag in enumerate(flags) if flag)
 
 
 def _filled(step: Step) -> Step:

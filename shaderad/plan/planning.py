@@ -32,6 +32,7 @@ from shaderad.plan.joined_calls import (
 )
 from shaderad.plan.kernels import PlanKernel, cluster
 from shaderad.plan.loops import loop_kernels, repeat, repeat_while
+from shaderad.plan.nest.alternatives import without_chains
 from shaderad.plan.nest.chains import with_chains
 from shaderad.plan.nest.elementwise import FourElements
 from shaderad.plan.nest.transposed import TransposedElements
@@ -53,7 +54,6 @@ from shaderad.plan.steps import (
     RunPass,
     RunTiles,
     Step,
-    without_chains,
 )
 from shaderad.plan.storage import is_fused_node, stored_values
 from shaderad.plan.tiles import has_column_sum, has_tiles, tiles_of

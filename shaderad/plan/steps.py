@@ -6,8 +6,8 @@ compiles nothing. A stored value is written by one step, and before any step rea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
 
 from shaderad.compiler.launch_shapes import LaunchShape
@@ -384,22 +384,3 @@ class Plan:
     outputs: tuple[tuple[Value, Shape], ...]
     """Each stored value, and the shape under which it is returned."""
     steps: tuple[Step, ...]
-
-
-def by_passes(plan: Plan) -> Plan:
-    """`plan` with passes of the library in place of kernels whose threads share rows."""
-    return _with(plan, lambda step: [step.instead] if isinstance(step, RunRows) else [step])
-
-
-def without_chains(plan: Plan) -> Plan:
-    """`plan` with the links of chains in their place."""
-    return _with(plan, lambda step: step.links if isinstance(step, RunChain) else [step])
-
-
-def _with(plan: Plan, instead: Callable[[Step], Iterable[Step]]) -> Plan:
-    def inner(step: Step) -> Step:
-        is_loop = isinstance(step, Repeat | RepeatWhile)
-        return replace(step, body=_with(step.body, instead)) if is_loop else step
-
-    steps = (inner(new) for step in plan.steps for new in instead(step))
-    return replace(plan, steps=tuple(steps))

@@ -185,3 +185,11 @@ def test_gradients_are_those_of_float64(shape: tuple[int, int], parallel: sad.De
     exact[np.unravel_index(x.argmax(), shape)] += 1
     gradient = sad.graph(sad.grad(loss))(x)
     np.testing.assert_allclose(gradient.numpy(), exact, rtol=2e-5)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("length", [9001, 9003, 8193])
+def test_parts_of_a_row_of_odd_length_in_a_longer_array(length: int, parallel: sad.Device) -> None:
+    x = drawn((2**14,))
+    total = sad.graph(lambda x: sad.sum(x[:length]))(x)
+    assert float(total) == x[:length].sum()

@@ -15,10 +15,11 @@ from shaderad.ir import nodes, walk
 from shaderad.ir.types import Access, Vector
 from shaderad.plan.choices import PlanChoices
 from shaderad.plan.kernels import PlanKernel
+from shaderad.plan.nest.alternatives import by_passes
 from shaderad.plan.nest.scan_sharing import Level, ScanSharing
 from shaderad.plan.nest.teams import Team
 from shaderad.plan.planning import plan
-from shaderad.plan.steps import RunPass, RunRows, by_passes
+from shaderad.plan.steps import RunPass, RunRows
 from tests.devices import entered
 from tests.launch_shapes import change_rows, shape_of
 
