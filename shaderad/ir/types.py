@@ -15,6 +15,9 @@ from typing import ClassVar
 
 from shaderad.ir.dimensions import Dimension
 
+WORD_BYTES = 4
+"""Bytes of a word, unless it is that of halves: see `word_bytes`."""
+
 
 class Type:
     """Base of all types."""
@@ -390,7 +393,7 @@ def memory_of(t: Type) -> int:
 
 def word_bytes(t: Type) -> int:
     """Bytes of a word: 2 for elements of halves only, else 4."""
-    return 2 if {s.kind for s in scalars(t)} == {Kind.HALF} else 4
+    return 2 if {s.kind for s in scalars(t)} == {Kind.HALF} else WORD_BYTES
 
 
 def scalars(t: Type) -> Iterator[Scalar]:

@@ -22,7 +22,7 @@ from shaderad.ir.arrays import Graph, Node, Value, operand_name
 from shaderad.ir.dags import in_order, substitute
 from shaderad.ir.nodes import Expr, Function, Parameter
 from shaderad.ir.sizes import Shape
-from shaderad.ir.types import INT, Type, byte_count, word_bytes
+from shaderad.ir.types import INT, WORD_BYTES, Type, byte_count, word_bytes
 from shaderad.plan.elements import View
 from shaderad.plan.kernels import IsStored, row_writer
 from shaderad.plan.positions import Indices, add, constant, number
@@ -32,8 +32,6 @@ from shaderad.plan.storage import is_fused_node
 
 _TOTAL = "total"
 """The parameter of an epilogue that holds the result of the pass."""
-WORD = 4
-"""Bytes; threads that store less would share words."""
 
 
 def fused_onto_passes(graph: Graph) -> dict[Value, arrays.Elementwise]:
@@ -199,7 +197,7 @@ def _reduced(step: RunPass, values: Sequence[Value], is_stored: IsStored) -> Epi
     """The epilogue of a reduction that stores `values`, if these read its result by number."""
     node = step.node
     count = sizes.product(node.result.shape)
-    if any(sizes.product(v.shape) != count or word_bytes(v.element) != WORD for v in values):
+    if any(sizes.product(v.shape) != count or word_bytes(v.element) != WORD_BYTES for v in values):
         return None
     own = _Own(step, (count,), (*step.results, *values), is_stored)
     written = [own.written(b.reshape(v, (count,)), f"t{k}_") for k, v in enumerate(values)]

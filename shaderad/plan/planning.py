@@ -151,7 +151,8 @@ class _Planner:
         stored = [v for v, _ in outputs]
         limit = self._buffer_limit - PASS_BUFFERS + 1
         steps = with_epilogues(steps, stored, self._is_stored, limit)
-        steps = with_chains(steps, stored, self._buffer_limit)
+        if self._shape.rows.is_together:
+            steps = with_chains(steps, stored, self._buffer_limit)
         return Plan(inputs=self._graph.inputs, outputs=outputs, steps=steps)
 
     def _with_fused(self, stored: frozenset[Value]) -> frozenset[Value]:

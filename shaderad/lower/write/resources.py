@@ -5,6 +5,7 @@ from __future__ import annotations
 from shaderad.compiler.artifact import Binding, BindingAccess
 from shaderad.ir.dimensions import Dimension
 from shaderad.ir.types import (
+    WORD_BYTES,
     Kind,
     Matrix,
     TextureType,
@@ -13,8 +14,6 @@ from shaderad.ir.types import (
     byte_count,
     word_bytes,
 )
-
-WORD_BYTES = 4
 
 
 class SlangBuffer:

@@ -18,11 +18,10 @@ from shaderad.ir import composing as c
 from shaderad.ir import nodes, ops, sizes
 from shaderad.ir.nodes import Expr, Stmt
 from shaderad.ir.sizes import Shape, Size
-from shaderad.ir.types import Type, byte_count
+from shaderad.ir.types import WORD_BYTES, Type, byte_count
 from shaderad.plan.in_group.tiles import TileShare, Tiling
 from shaderad.plan.positions import Indices, Position, Positions, add, number, times
 
-WORD_BYTES = 4
 THREAD_WORDS = 256
 """Words of local arrays, of which GPUs keep those that are in use in up to 255 registers: as many
 as let both directions of a small product have its weights at hand."""

@@ -7,12 +7,19 @@ from collections.abc import Callable, Sequence
 from shaderad.ir import composing as c
 from shaderad.ir import nodes, ops
 from shaderad.ir.nodes import Expr, If, Stmt, Store
-from shaderad.ir.types import INT, Access, BufferType, Struct, Type, Vector, byte_count, word_bytes
+from shaderad.ir.types import (
+    INT,
+    WORD_BYTES,
+    Access,
+    BufferType,
+    Struct,
+    Type,
+    Vector,
+    byte_count,
+    word_bytes,
+)
 from shaderad.plan.kernels import Writer
 from shaderad.plan.positions import Position
-
-_WORD = 4
-"""Bytes."""
 
 
 def of_lane_below(value: Expr, distance: int) -> Expr:
@@ -72,4 +79,4 @@ class SharedArray:
 
 def shared_bytes(t: Type) -> int:
     """The bytes of an element in group memory, where a half takes a word."""
-    return byte_count(t) // word_bytes(t) * _WORD
+    return byte_count(t) // word_bytes(t) * WORD_BYTES

@@ -12,7 +12,7 @@ from shaderad.compiler.launch_shapes import LaunchShape
 from shaderad.ir import nodes, sizes
 from shaderad.ir.arrays import ArrayType, Value
 from shaderad.ir.sizes import Shape, Size
-from shaderad.ir.types import byte_count
+from shaderad.ir.types import WORD_BYTES, byte_count
 from shaderad.plan.kernels import WIDTH
 from shaderad.plan.nest.teams import Team, crosses_waves
 from shaderad.plan.reductions import Reduction, ops_of
@@ -27,7 +27,6 @@ FEWEST_ADJACENT = 8
 """The fewest adjacent numbers that adjacent threads should access."""
 _STATE_LIMIT = 64
 """The most bytes of a total: group memory holds one for each team of a workgroup."""
-_WORD = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +77,7 @@ class RowWork:
     @property
     def held_words(self) -> int:
         """Words that a thread holds for each of its elements."""
-        return sum(-(-byte_count(v.element) // _WORD) for v in self.first_phase)
+        return sum(-(-byte_count(v.element) // WORD_BYTES) for v in self.first_phase)
 
     @property
     def is_ordered(self) -> bool:
