@@ -19,11 +19,12 @@ from shaderad.ir.arrays import Graph, Node, Value
 from shaderad.ir.dags import in_order
 from shaderad.ir.printer import expression_text
 from shaderad.ir.sizes import Shape, Size
-from shaderad.ir.types import WORD_BYTES, Access, byte_count
+from shaderad.ir.types import Access, byte_count
 from shaderad.plan.kernels import WIDTH, PlanKernel, kernel_name
 from shaderad.plan.literals import literal_operands
 from shaderad.plan.nest.row_work import RowSharing
 from shaderad.plan.nest.transposed import TILE
+from shaderad.plan.nest.words import places_of, words_text
 from shaderad.plan.reductions import ops_of
 from shaderad.plan.steps import (
     CallKernel,
@@ -91,7 +92,7 @@ class _Text:
             values = (v for v in dict.fromkeys(step.reads) if v not in literals)
             reads = ", ".join(map(self._name, values)) or "nothing"
             writes = ", ".join(self._stored(v) for v in step.writes)
-            description = self._description(step) + self._words(step)
+            description = self._description(step) + words_text(step, self._number)
             line = f"{indent}{number}. {description}: {reads} -> {writes}"
             yield line + self._reason(step)
             if isinstance(step, Repeat | RepeatWhile):
@@ -126,30 +127,6 @@ class _Text:
             case RepeatWhile():
                 return f"while loop of at most {step.node.limit} iterations"
 
-    def _words(self, step: Step) -> str:
-        """The words that a step reads and writes for each element, if sizes are known.
-
-        An array counts once for each kernel that accesses it.
-        """
-        if isinstance(step, RunKernel):
-            shape, works = step.writes[0].shape, [(*step.reads, *step.writes)]
-        elif isinstance(step, RunRows):
-            shape = _places_of(step.instead)
-            works = [[v for _, v in (*work.reads, *work.writes)] for work in step.works]
-        else:
-            return ""
-        count = self._number(sizes.product(shape))
-        moved = [self._moved(v, count) for values in works for v in values] if count else []
-        if not count or None in moved:
-            return ""
-        words = sum(part or 0 for part in moved) / count / WORD_BYTES
-        return f", {words:.3g} word{'' if f'{words:.3g}' == '1' else 's'} per element"
-
-    def _moved(self, v: Value, limit: int) -> int | None:
-        """The bytes of an array that so many threads access, one element each."""
-        count = self._number(sizes.product(v.shape))
-        return None if count is None else min(count, limit) * byte_count(v.element)
-
     def _places(self, work: PlanKernel) -> str:
         """The threads of a kernel, and the elements of each."""
         if any(b.access is Access.GROUP for b in work.kernel.buffers):
@@ -175,10 +152,10 @@ class _Text:
         if isinstance(step, RunRows):
             return self._rows(step.instead) + self._threads(step)
         if isinstance(step, RunTiles):
-            return f"reduce by add over {self._shape(_places_of(step))}"
+            return f"reduce by add over {self._shape(places_of(step))}"
         links = step.links if isinstance(step, RunChain) else (step,)
         names = (s.work.kernel.name if isinstance(s, RunKernel) else self._pass(s) for s in links)
-        return f"{', '.join(names)} over {self._shape(_places_of(step))}"
+        return f"{', '.join(names)} over {self._shape(places_of(step))}"
 
     def _threads(self, step: RunRows) -> str:
         """How threads share rows."""
@@ -212,14 +189,6 @@ class _Text:
         if self._known is None or not sizes.symbols(size) <= self._known.keys():
             return None
         return sizes.evaluate(size, self._known)
-
-
-def _places_of(step: RunPass | RunChain | RunTiles) -> Shape:
-    """The shape of the elements of reductions, or of a scan."""
-    if isinstance(step, RunTiles):
-        assert step.total.producer is not None
-        return step.total.producer.operands[0].shape
-    return step.work.places if isinstance(step, RunChain) else step.shape
 
 
 @dataclass(frozen=True, slots=True)

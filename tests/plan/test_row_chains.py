@@ -116,6 +116,18 @@ def test_what_needs_other_rows_is_apart(parallel: sad.Device) -> None:
 
 
 @pytest.mark.gpu
+def test_totals_of_other_rows_are_apart(parallel: sad.Device) -> None:
+    def mirrored(x: Any) -> Any:
+        most = sad.max(x, axis=1)
+        return sad.sum(x - most[:, None], axis=1) + most[::-1]
+
+    x = drawn(5, 64)
+    wide = x.astype(np.float64)
+    exact = (wide - wide.max(1, keepdims=True)).sum(1) + wide.max(1)[::-1]
+    np.testing.assert_allclose(sad.graph(mirrored)(x).numpy(), exact, rtol=1e-5)
+
+
+@pytest.mark.gpu
 def test_explain_names_the_links(parallel: sad.Device) -> None:
     text = sad.graph(softmax).explain(drawn(4, 64))
     assert "reduce by max, reduce by add of map_exp, map_divide over [4, 64], 8 threads" in text

@@ -17,6 +17,7 @@ from shaderad.ir.arrays import Value
 from shaderad.ir.nodes import Expr
 from shaderad.ir.sizes import Shape
 from shaderad.ir.types import INT
+from shaderad.plan.elements import Elements, View
 from shaderad.plan.kernels import WIDTH, Writer, number_writer
 from shaderad.plan.nest.row_work import RowWork
 from shaderad.plan.nest.vectors import ThreadElements
@@ -131,6 +132,20 @@ class RowElements:
         is_read = value in self._work.reads or value is self._source
         return is_read or value in self._totals or is_earlier
 
+    def of_row(self, value: Value, at: Indices) -> Expr:
+        """An element of a value that has one for each row, after the last phase.
+
+        Raises:
+            NotRowwiseError: It depends on the total of another row.
+        """
+
+        def read(value: Value, at: Indices, view: View | None) -> Expr:
+            total = self.total(value, at)
+            return self._writer.read(value, at, view) if total is None else total
+
+        available = self._totals.keys() | self._work.reads
+        return Elements(self._writer.positions, available.__contains__, read).at(value, at)
+
     def total(self, value: Value, at: Indices) -> Expr | None:
         """The total of the row if `value` holds totals.
 
@@ -178,22 +193,41 @@ def with_registers(work: RowWork) -> RowWork:
         for v in _read_again(trial, phase):
             phases_by_read[v].add(phase)
             later.update({v} & inner.keys())
+    _check_rows(work)
     again = {v: min(phases) for v, phases in phases_by_read.items() if len(phases) > 1}
     kept = {v: phase for v, phase in inner.items() if v in later}
     return replace(work, elements=tuple(elements), first_phase=again | kept)
 
 
-def _read_again(work: RowWork, phase: int) -> set[Value]:
-    """The values of which a phase reads what the thread may hold from earlier phases."""
+def _check_rows(work: RowWork) -> None:
+    """Checks that what has an element for each row depends on the totals of that row.
+
+    Raises:
+        NotRowwiseError: It depends on others.
+    """
+    elements, places = _trial(work, lambda value, _: c.variable("held", value.element))
+    inits = (init for node in work.folds for init in node.operands[1:] if init.shape)
+    for value in (*work.results, *inits):
+        elements.of_row(value, places.of_row(value, 0))
+
+
+def _trial(work: RowWork, held: Held) -> tuple[RowElements, RowPlaces]:
+    """The elements and places of a kernel that is not written."""
     writer = number_writer((work.row_count, 1), work.reads.__contains__)
     places = RowPlaces((work.row_count, work.length), writer, [writer.own[:1]], WIDTH)
     totals = {v: [c.variable("total", v.element)] for node in work.folds for v in node.results}
+    return RowElements(work, writer, places, totals, held), places
+
+
+def _read_again(work: RowWork, phase: int) -> set[Value]:
+    """The values of which a phase reads what the thread may hold from earlier phases."""
     values: set[Value] = set()
 
     def held(value: Value, _: int) -> Expr:
         values.add(value)
         return c.variable("held", value.element)
 
-    elements = RowElements(work, writer, places, totals, held).of_phase(phase)
-    own = (v for v, at in elements.reads if places.component(v, at) is not None)
+    elements, places = _trial(work, held)
+    reads = elements.of_phase(phase).reads
+    own = (v for v, at in reads if places.component(v, at) is not None)
     return {*values, *own}

@@ -11,7 +11,6 @@ from shaderad.ir.arrays import Value
 from shaderad.ir.nodes import Assign, Expr, For, If, Stmt
 from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import INT, Access, LocalArray, Type
-from shaderad.plan.elements import Elements, View
 from shaderad.plan.kernels import PlanKernel, number_writer
 from shaderad.plan.nest.row_elements import STEP, RowElements, RowPlaces
 from shaderad.plan.nest.row_work import RowParts, RowSharing, RowWork
@@ -358,12 +357,4 @@ class RowWriter:
 
     def _written(self, value: Value, at: Indices, prefix: str) -> Written:
         """Computes an element of a value that has one for each row."""
-        elements = Elements(self._writer.positions, self._is_available, self._read)
-        return self._writer.written([elements.at(value, at)], prefix)
-
-    def _is_available(self, value: Value) -> bool:
-        return value in self._totals or value in self._work.reads
-
-    def _read(self, value: Value, at: Indices, view: View | None) -> Expr:
-        total = self._elements.total(value, at)
-        return self._writer.read(value, at, view) if total is None else total
+        return self._writer.written([self._elements.of_row(value, at)], prefix)

@@ -16,6 +16,7 @@ from functools import cache, cached_property
 from shaderad.compiler.launch_shapes import LaunchShape
 from shaderad.ir.sizes import Size
 from shaderad.plan.kernels import PlanKernel
+from shaderad.plan.nest.row_elements import NotRowwiseError
 from shaderad.plan.nest.row_work import ACROSS, ALONG, RowParts, RowSharing, RowWork, parts_of
 from shaderad.plan.nest.row_writer import RowWriter
 from shaderad.plan.nest.vectors import COST_LIMIT
@@ -48,7 +49,10 @@ class Rows:
         if len(self.work.places) == 1:
             return False
         writer = RowWriter(self.work, replace(ACROSS, rows=1))
-        return writer.strided(by_rows=True) < writer.strided(by_rows=False)
+        try:
+            return writer.strided(by_rows=True) < writer.strided(by_rows=False)
+        except NotRowwiseError:  # What registers hold is not recognised by its indices.
+            return False
 
     @property
     def loads(self) -> Sequence[tuple[Size, ...]]:

@@ -1,0 +1,56 @@
+"""The words of memory that a step moves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from shaderad.ir import sizes
+from shaderad.ir.arrays import Value
+from shaderad.ir.sizes import Shape, Size
+from shaderad.ir.types import WORD_BYTES, byte_count
+from shaderad.plan.steps import RunChain, RunKernel, RunPass, RunRows, RunTiles, Step
+
+Number = Callable[[Size], int | None]
+"""Gives a size that is known."""
+
+
+def words_text(step: Step, number_of: Number) -> str:
+    """The words per element of a step as a text; empty where sizes are open."""
+    words = words_per_element(step, number_of)
+    if words is None:
+        return ""
+    number = f"{words:.3g}"
+    return f", {number} word{'' if number == '1' else 's'} per element"
+
+
+def words_per_element(step: Step, number_of: Number) -> float | None:
+    """The words that a step reads and writes for each element; `None` where sizes are open.
+
+    An array counts once for each kernel that accesses it, with an element per thread.
+    """
+    match step:
+        case RunKernel():
+            return _words([(*step.reads, *step.writes)], step.writes[0].shape, number_of)
+        case RunRows():
+            accesses = [[v for _, v in (*work.reads, *work.writes)] for work in step.works]
+            return _words(accesses, places_of(step.instead), number_of)
+        case _:
+            return None
+
+
+def _words(accesses: Sequence[Sequence[Value]], shape: Shape, number_of: Number) -> float | None:
+    count, total = number_of(sizes.product(shape)), 0
+    for value in (v for values in accesses for v in values):
+        extent = number_of(sizes.product(value.shape))
+        if extent is None or not count:
+            return None
+        total += min(extent, count) * byte_count(value.element)
+    return total / count / WORD_BYTES if count else None
+
+
+def places_of(step: RunPass | RunChain | RunTiles) -> Shape:
+    """The shape of the elements of reductions, or of a scan."""
+    if isinstance(step, RunTiles):
+        assert step.total.producer is not None
+        return step.total.producer.operands[0].shape
+    return step.work.places if isinstance(step, RunChain) else step.shape
