@@ -206,6 +206,9 @@ def test_sums_that_no_device_adds_atomically(parallel: sad.Device) -> None:
     try:
         results = sums(x, i)
     except sad.DeviceError as failure:
+        # A device without half or double.
+        if failure.code != "SR0608":
+            raise
         pytest.skip(failure.message)
     for result in results:
         np.testing.assert_array_equal(result.numpy(), [1.5, -3.75, 0, 0])

@@ -94,11 +94,10 @@ class _ChainSearch:
 
     def _grown(self, rows: tuple[Size, Size]) -> int:
         """Adds the links behind the first; returns the place behind the last one."""
-        place, last = self._start + 1, self._start + 1
+        last = self._start + 1
         later: list[Step] = []
         """Steps that need links, or that must stay behind steps that do."""
-        for step in self._steps[place:]:
-            place += 1
+        for place, step in enumerate(self._steps[last:], start=last + 1):
             is_behind = any(_needs(step, other) for other in later)
             if not is_behind and self._joins(step, rows):
                 last = place

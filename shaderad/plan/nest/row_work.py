@@ -6,13 +6,14 @@ phase a thread visits its elements of the row.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from shaderad.compiler.launch_shapes import LaunchShape
 from shaderad.ir import nodes, sizes
 from shaderad.ir.arrays import ArrayType, Value
 from shaderad.ir.sizes import Shape, Size
-from shaderad.ir.types import WORD_BYTES, byte_count
+from shaderad.ir.types import WORD_BYTES, Type, byte_count
 from shaderad.plan.kernels import WIDTH
 from shaderad.plan.nest.teams import Team, crosses_waves
 from shaderad.plan.reductions import Reduction, ops_of
@@ -130,14 +131,11 @@ ACROSS = RowSharing(Team(1, 1, 1), rows=WIDTH, is_across=True)
 def sharing_along(length: int, width: int, shape: LaunchShape, work: RowWork) -> RowSharing | None:
     """The sharing for rows or parts of `length` elements; `None` if registers are too few."""
     steps = length // width
-    most = shape.workgroup & -shape.workgroup
-    lanes, registers = _lanes(steps, width, most, shape, work)
+    lanes, registers = _lanes(steps, width, most_lanes(shape), shape, work)
     if registers is None:
         return None
     is_even = registers > 0 and steps == registers * lanes
-    crosses = all(crosses_waves(node.results[0].element) for node in work.folds)
-    wave = min(lanes, shape.wave) if crosses else 1
-    team = Team(lanes, wave, shape.workgroup)
+    team = team_along(lanes, shape, [node.results[0].element for node in work.folds])
     return RowSharing(team, width=width, registers=registers, is_even=is_even)
 
 
@@ -148,7 +146,7 @@ def sharing_across(
 
     Each takes an element of `rows` of them at a time.
     """
-    most = shape.workgroup & -shape.workgroup
+    most = most_lanes(shape)
     span = min(most, MOST_SPAN, _power_below(max(1, columns // rows)))
     lanes, registers = _lanes(length, rows, most // span, shape, work)
     if registers is None or span * rows < FEWEST_ADJACENT:
@@ -165,7 +163,7 @@ def _lanes(
 
     The latter is `None` if registers are too few.
     """
-    lanes = min(most, _power_below(max(1, steps // FEWEST_LOADS)))
+    lanes = fewest_lanes(steps, most)
     if not work.first_phase:
         return lanes, 0
     room = min(MOST_HELD, shape.held_words // work.held_words) // count
@@ -173,6 +171,22 @@ def _lanes(
         lanes *= 2
     registers = -(-steps // lanes)
     return lanes, registers if registers <= room else None
+
+
+def most_lanes(shape: LaunchShape) -> int:
+    """The largest power of two that divides a workgroup."""
+    return shape.workgroup & -shape.workgroup
+
+
+def fewest_lanes(steps: int, most: int) -> int:
+    """The lanes that share so many steps, if each has `FEWEST_LOADS` where there are enough."""
+    return min(most, _power_below(max(1, steps // FEWEST_LOADS)))
+
+
+def team_along(lanes: int, shape: LaunchShape, totals: Iterable[Type]) -> Team:
+    """The team of adjacent lanes that exchange totals of these types, in waves if they can."""
+    wave = min(lanes, shape.wave) if all(map(crosses_waves, totals)) else 1
+    return Team(lanes, wave, shape.workgroup)
 
 
 def _power_below(count: int) -> int:

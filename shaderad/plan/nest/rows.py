@@ -54,7 +54,7 @@ class Rows:
         except NotRowwiseError:  # What registers hold is not recognised by its indices.
             return False
 
-    @property
+    @cached_property
     def loads(self) -> Sequence[tuple[Size, ...]]:
         """For each load of four, the sizes that must be multiples of 4; none in long code."""
         phases = self._trial.phases

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from shaderad.compiler.launch_shapes import LaunchShape
 from shaderad.ir.types import Type
-from shaderad.plan.nest.row_work import FEWEST_LOADS
-from shaderad.plan.nest.teams import Team, crosses_waves
+from shaderad.plan.nest.row_work import fewest_lanes, most_lanes, team_along
+from shaderad.plan.nest.teams import Team
 
 AT_ONCE = 8
 """Totals that one thread combines between two barriers."""
@@ -69,8 +69,4 @@ class ScanSharing:
 
 def scanning_team(length: int, width: int, shape: LaunchShape, total: Type) -> Team:
     """The threads of rows of `length` elements, of which each takes `width` at a time."""
-    loads = max(1, length // (width * FEWEST_LOADS))
-    most = shape.workgroup & -shape.workgroup
-    lanes = min(most, 1 << (loads.bit_length() - 1))
-    wave = min(lanes, shape.wave) if crosses_waves(total) else 1
-    return Team(lanes, wave, shape.workgroup)
+    return team_along(fewest_lanes(length // width, most_lanes(shape)), shape, [total])
