@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from shaderad.ir import nodes, ops
 
+RECOMPUTED_COST = 16
+"""The cost of an element, in additions, up to which it is recomputed instead of stored."""
 _CALL_COST = 50
 _FUNCTION_COST = 8
 _CHEAP = frozenset({

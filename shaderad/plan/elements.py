@@ -7,8 +7,7 @@ and each side of a choice is evaluated on that side alone.
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,12 +30,9 @@ from shaderad.plan.positions import (
     times,
 )
 
+Test = tuple[ops.Op, Position, Position]
+"""A comparison of two positions."""
 Request = tuple[Value, Indices]
-_COMPARE: Mapping[ops.Op, Callable[[int, int], bool]] = {
-    ops.LT: operator.lt,
-    ops.GE: operator.ge,
-    ops.EQ: operator.eq,
-}
 Steps = Generator[Request, Expr, Expr]
 """A rule as a coroutine: it yields requests, receives their elements, and returns its own."""
 
@@ -69,18 +65,20 @@ class Elements:
         self.positions = positions
         self._is_stored = is_stored
         self._read = read
-        self._expr_by_request: dict[Request, Expr] = {}
+        self.guard: tuple[Test, ...] = ()
+        """Tests without which the current element is not used: see `nest/guards.py`."""
+        self._expr_by_request: dict[tuple[Request, tuple[Test, ...]], Expr] = {}
 
     def at(self, value: Value, indices: Indices) -> Expr:
         """The element of `value` at `indices`; no recursion, graphs are deep."""
-        stack: list[tuple[Request, Steps]] = []
+        stack: list[tuple[tuple[Request, tuple[Test, ...]], Steps]] = []
         request: Request | None = (value, indices)
         element: Expr | None = None
         while True:
             if request is not None:
                 element = self._available(request)
                 if element is None:
-                    stack.append((request, self._steps(*request)))
+                    stack.append(((request, self.guard), self._steps(*request)))
             if not stack:
                 assert element is not None
                 return element
@@ -95,9 +93,10 @@ class Elements:
 
     def _available(self, request: Request) -> Expr | None:
         """The element if it is stored or was computed before."""
-        if request not in self._expr_by_request and self._is_stored(request[0]):
-            self._expr_by_request[request] = self._read(*request, None)
-        return self._expr_by_request.get(request)
+        key = request, self.guard
+        if key not in self._expr_by_request and self._is_stored(request[0]):
+            self._expr_by_request[key] = self._read(*request, None)
+        return self._expr_by_request.get(key)
 
     def _steps(self, value: Value, at: Indices) -> Steps:
         return _RULES[type(value.producer)](self, value.producer, at)
@@ -153,7 +152,7 @@ class Elements:
     def _wrapped(self, position: Position, count: sizes.Size) -> Position:
         """`position`, from which `count` is taken where that is not more."""
         positions, count = self.positions, self.positions.known(count)
-        is_beyond = self._test(ops.GE, position, constant(count))
+        is_beyond = self.positions.test(ops.GE, position, constant(count))
         decided = c.number_of(is_beyond)
         if decided is not None:
             return add(position, constant(sizes.multiply(-int(decided), count)))
@@ -166,7 +165,7 @@ class Elements:
     def place(self, node: arrays.Place, at: Indices) -> Steps:
         (x,) = node.operands
         inner: list[Position] = []
-        tests: list[Expr] = []
+        tests: list[Test] = []
         for axis, i in enumerate(at):
             start, step, extent = node.starts[axis], node.steps[axis], x.shape[axis]
             if start == 0 and step == 1 and extent == node.shape[axis]:
@@ -175,16 +174,13 @@ class Elements:
             moved = add(i, constant(sizes.multiply(-1, start)))
             if step < 0:
                 moved = times(moved, -1)
-            tests.append(self._test(ops.GE, moved, constant(0)))
+            tests.append((ops.GE, moved, constant(0)))
             if abs(step) != 1:
                 moved, rest = self.positions.divided(moved, abs(step))
-                tests.append(self._test(ops.EQ, rest, constant(0)))
-            tests.append(self._test(ops.LT, moved, constant(extent)))
+                tests.append((ops.EQ, rest, constant(0)))
+            tests.append((ops.LT, moved, constant(extent)))
             inner.append(moved)
-        if any(c.number_of(test) == 0 for test in tests):
-            return c.zero(x.element)
-        element = yield x, tuple(inner)
-        return _where(tests, element, c.zero(x.element))
+        return (yield from self.where(tests, (x, tuple(inner))))
 
     def concatenate(self, node: arrays.Concatenate, at: Indices) -> Steps:
         axis = node.axis
@@ -193,7 +189,7 @@ class Elements:
         for x in node.operands:
             moved = add(at[axis], constant(sizes.multiply(-1, start)))
             start = sizes.add(start, x.shape[axis])
-            test = self._test(ops.LT, at[axis], constant(start))
+            test = self.positions.test(ops.LT, at[axis], constant(start))
             if c.number_of(test) == 0 and x is not node.operands[-1]:
                 continue
             part = yield x, (*at[:axis], moved, *at[axis + 1 :])
@@ -203,7 +199,7 @@ class Elements:
         element = parts.pop()[1]
         for test, part in reversed(parts):
             assert test is not None
-            element = _where([test], part, element)
+            element = choice([test], part, element)
         return element
 
     # -- by index array --------------------------------------------------------------------
@@ -214,13 +210,12 @@ class Elements:
         inner: list[Position] = []
         for positions in index:
             position = yield positions, at[:rank]
-            inner.append(self.positions.of(position))
+            inner.append(self.positions.linear(position))
         rest = at[rank:]
         if node.is_reported:
             return self._checked(node, inner, rest)
-        element = yield x, (*inner, *rest)
         tests = [] if node.is_inside else self._in_range(inner, x.shape)
-        return _where(tests, element, c.zero(x.element))
+        return (yield from self.where(tests, (x, (*inner, *rest))))
 
     def _checked(self, node: arrays.Gather, inner: list[Position], rest: Indices) -> Expr:
         """A read of memory that reports positions out of range."""
@@ -231,29 +226,27 @@ class Elements:
             at, shape = (*inner, number(rest, last)), (*shape[: len(inner)], sizes.product(last))
         if len(shape) > RANK_LIMIT:
             position = self.positions.expr(number(at, shape))
-            checked = _where(self._in_range(inner, shape), position, c.whole(-1))
+            tests = [self.positions.test(*test) for test in self._in_range(inner, shape)]
+            checked = choice(tests, position, c.whole(-1))
             at, shape = (self.positions.of(checked),), (sizes.product(shape),)
         return self._read(base_of(x), at, View(shape, node.span))
 
-    def _in_range(self, inner: Iterable[Position], shape: Shape) -> list[Expr]:
+    def _in_range(self, inner: Iterable[Position], shape: Shape) -> list[Test]:
         return [
-            self._test(op, i, bound)
+            test
             for i, extent in zip(inner, shape, strict=False)
-            for op, bound in ((ops.GE, constant(0)), (ops.LT, constant(extent)))
+            for test in ((ops.GE, i, constant(0)), (ops.LT, i, constant(extent)))
         ]
 
-    def _test(self, op: ops.Op, a: Position, b: Position) -> Expr:
-        """A comparison of positions; a constant where their limits decide it."""
-        limits = self.positions.limits(add(a, times(b, -1)))
-        if limits is not None:
-            answers = {_COMPARE[op](end, 0) for end in limits}
-            is_equal = op is ops.EQ and limits[0] <= 0 <= limits[1] and limits != (0, 0)
-            if len(answers) == 1 and not is_equal:
-                return c.truth(BOOL, answers.pop())
-        return c.apply(op, self.positions.expr(a), self.positions.expr(b))
+    def where(self, tests: Sequence[Test], request: Request) -> Steps:
+        """The element of a request where all tests hold; 0 elsewhere."""
+        conditions = [self.positions.test(*test) for test in tests]
+        if any(c.number_of(condition) == 0 for condition in conditions):
+            return c.zero(request[0].element)
+        return choice(conditions, (yield request), c.zero(request[0].element))
 
 
-def _where(tests: Iterable[Expr], value: Expr, otherwise: Expr) -> Expr:
+def choice(tests: Iterable[Expr], value: Expr, otherwise: Expr) -> Expr:
     """`value` where all tests hold; it is evaluated nowhere else."""
     condition: Expr | None = None
     for test in tests:

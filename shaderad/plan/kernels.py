@@ -114,9 +114,14 @@ def four_of(element: Type) -> Vector:
     return Vector(element, WIDTH)
 
 
-def number_writer(shape: Shape, is_stored: IsStored) -> Writer:
-    """A writer of a kernel over threads of `shape` that reads elements by their numbers."""
-    return Writer(shape, is_stored, _Facts(ways=defaultdict(lambda: {"at"})))
+def number_writer(
+    shape: Shape, is_stored: IsStored, known: Mapping[str, Size] = NOTHING_KNOWN
+) -> Writer:
+    """A writer of a kernel over threads of `shape` that reads elements by their numbers.
+
+    `known` are sizes that are numbers in its text.
+    """
+    return Writer(shape, is_stored, _Facts(ways=defaultdict(lambda: {"at"})), known=known)
 
 
 def row_writer(shape: Shape, is_stored: IsStored, beside: PlanKernel) -> Writer:

@@ -7,15 +7,17 @@ a reversal, simplifies to a plain index where it is one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from shaderad.ir import composing as c
 from shaderad.ir import nodes, ops, sizes
+from shaderad.ir.dags import substitute, variables
 from shaderad.ir.nodes import Expr
 from shaderad.ir.sizes import Shape, Size
-from shaderad.ir.types import INT, UINT
+from shaderad.ir.types import BOOL, INT, UINT
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,11 @@ INDEX_NAMES = ("i", "j", "k", "l")
 RANK_LIMIT = len(INDEX_NAMES)
 """Axes of a kernel's arrays; beyond, elements are numbered in row-major order."""
 _SIZE = "size"
+_COMPARE: Mapping[ops.Op, Callable[[int, int], bool]] = {
+    ops.LT: operator.lt,
+    ops.GE: operator.ge,
+    ops.EQ: operator.eq,
+}
 NOTHING_KNOWN: Mapping[str, Size] = MappingProxyType({})
 
 
@@ -68,9 +75,11 @@ class Positions:
         self._known = known
         self._bases: list[Expr] = []
         self._number_by_base: dict[int, int] = {}
+        self._moved: dict[tuple[int, tuple[tuple[str, Position], ...]], Position] = {}
         self._quotients: dict[tuple[Position, Size], Position] = {}
         self._expr_by_position: dict[Position, Expr] = {}
         self._name_by_size: dict[Size, str] = {}
+        self._size_by_name: dict[str, Size] = {}
         self._asked: set[int] = set()
         self._limits_by_base: dict[int, tuple[int, int]] = {}
         self._expr_by_symbol: dict[str, Expr] = {}
@@ -97,6 +106,29 @@ class Positions:
             self._bases.append(base)
         return Position(0, ((number, 1),))
 
+    def of_name(self, name: str) -> Position:
+        """The position of a variable, an int, whatever its object."""
+        for number, base in enumerate(self._bases):
+            if isinstance(base, nodes.Var) and base.name == name:
+                return Position(0, ((number, 1),))
+        return self.of(c.variable(name, INT))
+
+    def linear(self, e: Expr) -> Position:
+        """An int expression of sums and multiples as a position of their parts."""
+        match e:
+            case nodes.Apply(op=ops.ADD, type=t, args=(a, b)) if t == INT:
+                return add(self.linear(a), self.linear(b))
+            case nodes.Apply(op=ops.SUB, type=t, args=(a, b)) if t == INT:
+                return add(self.linear(a), times(self.linear(b), -1))
+            case nodes.Apply(op=ops.MUL, type=t, args=(a, nodes.Const(value=int(factor)))) if (
+                t == INT
+            ):
+                return times(self.linear(a), factor)
+            case nodes.Var(name=name) if name in self._size_by_name:
+                return Position(self._size_by_name[name])
+            case _:
+                return self.of(e)
+
     def limit(self, base: Position, low: int, high: int) -> Position:
         """Notes the least and greatest value of a base from now on; returns it."""
         ((number, _),) = base.terms
@@ -114,6 +146,16 @@ class Positions:
             low, high = sizes.add(low, ends[0]), sizes.add(high, ends[1])
         return (low, high) if isinstance(low, int) and isinstance(high, int) else None
 
+    def test(self, op: ops.Op, a: Position, b: Position) -> Expr:
+        """A comparison of positions; a constant where their limits decide it."""
+        limits = self.limits(add(a, times(b, -1)))
+        if limits is not None:
+            answers = {_COMPARE[op](end, 0) for end in limits}
+            is_equal = op is ops.EQ and limits[0] <= 0 <= limits[1] and limits != (0, 0)
+            if len(answers) == 1 and not is_equal:
+                return c.truth(BOOL, answers.pop())
+        return c.apply(op, self.expr(a), self.expr(b))
+
     def size(self, size: Size) -> Expr:
         """A size as an int expression: a constant or a uniform."""
         size = self.known(size)
@@ -122,7 +164,9 @@ class Positions:
         if not self._expr_by_symbol.keys().isdisjoint(sizes.symbols(size)):
             return self._expanded(size)
         fresh = f"{_SIZE}{self._first + len(self._name_by_size)}"
-        return c.variable(self._name_by_size.setdefault(size, fresh), INT)
+        name = self._name_by_size.setdefault(size, fresh)
+        self._size_by_name[name] = size
+        return c.variable(name, INT)
 
     def known(self, size: Size) -> Size:
         """`size` with numbers in place of known symbols."""
@@ -179,6 +223,27 @@ class Positions:
 
     def _product(self, base: Expr, factor: Size) -> Expr:
         return base if factor == 1 else c.apply(ops.MUL, base, self.size(factor))
+
+    def moved(self, position: Position, by_name: Mapping[str, Position]) -> Position:
+        """`position` with positions in place of variables."""
+        result = Position(position.constant)
+        for base, factor in position.terms:
+            expr = self._bases[base]
+            if variables(expr).isdisjoint(by_name):
+                moved = Position(0, ((base, 1),))
+            elif isinstance(expr, nodes.Var):
+                moved = by_name[expr.name]
+            else:
+                moved = self._moved_base(base, by_name)
+            result = add(result, times(moved, factor))
+        return result
+
+    def _moved_base(self, base: int, by_name: Mapping[str, Position]) -> Position:
+        key = base, tuple(by_name.items())
+        if key not in self._moved:
+            exprs = {name: self.expr(at) for name, at in by_name.items()}
+            self._moved[key] = self.of(substitute(self._bases[base], exprs))
+        return self._moved[key]
 
     def divided(self, position: Position, divisor: Size) -> tuple[Position, Position]:
         """Quotient and remainder of a position that is not negative."""

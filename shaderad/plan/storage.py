@@ -11,22 +11,22 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 
-from shaderad.ir import arrays
+from shaderad.ir import arrays, nodes, ops
 from shaderad.ir import building as b
 from shaderad.ir.arrays import Graph, Node, Value
 from shaderad.ir.dags import in_order
-from shaderad.plan.costs import cost_of
+from shaderad.ir.types import INT
+from shaderad.plan.costs import RECOMPUTED_COST, cost_of
 from shaderad.plan.elements import FUSED, base_of
 from shaderad.plan.literals import literal_operands
 from shaderad.plan.reductions import ReduceFields
 from shaderad.plan.sorting import MergedRuns
 
-RECOMPUTED_COST = 16
-"""The cost of an element, in additions, up to which it is recomputed instead of stored."""
 MOVES = (arrays.Broadcast, arrays.Reshape, arrays.Transpose, arrays.Slice, arrays.Roll)
 """Nodes that only repeat or move elements: their operand is stored in their place."""
 _RECOMPUTING_KERNELS = 2
 """Kernels with scatters that each compute what they share, which takes less time than memory."""
+_LINEAR = frozenset({ops.ADD, ops.SUB, ops.MUL})
 _CONTEXT_LIMIT = 4
 """Contexts recorded for a value: it matters whether there are several, not how many."""
 
@@ -115,6 +115,8 @@ class _Choice:
         self._forced: set[Value] = {base_of(v) for v in graph.outputs}
         self._contexts: dict[Value, set[Context]] = {}
         self._cost: dict[Value, int] = {}
+        self._indices: set[Value] = set()
+        """Sums and multiples of indices: kernels find positions by them at no cost."""
         self._level: dict[Value, int] = {}
         self._kernels: dict[Node, Hashable] = {}
         """An identity of the kernel of each scatter that shares one."""
@@ -153,14 +155,16 @@ class _Choice:
             if isinstance(node, arrays.ScatterAdd):
                 level = max(self._level.get(v, 0) for v in node.operands)
                 alike[node.operands[1].shape, level].append(node)
-        for kernel, nodes in alike.items():
-            unread = self._read_limit - _read_count([v for n in nodes for v in computed_inside(n)])
-            if len(nodes) <= unread * _RECOMPUTING_KERNELS:
-                self._kernels |= dict.fromkeys(nodes, kernel)
+        for kernel, sums in alike.items():
+            unread = self._read_limit - _read_count([v for n in sums for v in computed_inside(n)])
+            if len(sums) <= unread * _RECOMPUTING_KERNELS:
+                self._kernels |= dict.fromkeys(sums, kernel)
 
     def _note_costs(self, node: Node) -> None:
         levels = [self._level.get(v, 0) for v in node.operands]
         level = max(levels, default=0) + (0 if is_fused_node(node) else 1)
+        if _is_linear(node) and self._indices.issuperset(node.operands):
+            self._indices.update(node.results)
         for v in node.results:
             self._level[v] = level
             self._cost[v] = (
@@ -168,6 +172,8 @@ class _Choice:
                 if is_fused_node(node)
                 else 1
             )
+            if v in self._indices:
+                self._cost[v] = 0
 
     def _propagate(self, node: Node, contexts: set[Context]) -> None:
         if isinstance(node, arrays.Elementwise):
@@ -210,6 +216,17 @@ def _repeats(node: Node, position: int) -> bool:
     (x,) = node.operands
     extents = dict(zip(node.axes, x.shape, strict=True))
     return any(extent != 1 and extents.get(k) != extent for k, extent in enumerate(node.shape))
+
+
+def _is_linear(node: Node) -> bool:
+    """True for nodes that make sums and multiples of indices, of those of their operands."""
+    if not isinstance(node, arrays.Elementwise):
+        return isinstance(node, (*MOVES, arrays.Iota, arrays.SizeOf))
+    return all(
+        isinstance(part, nodes.Var | nodes.Const)
+        or (isinstance(part, nodes.Apply) and part.type == INT and part.op in _LINEAR)
+        for part in in_order(node.expr)
+    )
 
 
 def _own_cost(node: Node) -> int:

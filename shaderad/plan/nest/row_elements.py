@@ -229,5 +229,5 @@ def _read_again(work: RowWork, phase: int) -> set[Value]:
 
     elements, places = _trial(work, held)
     reads = elements.of_phase(phase).reads
-    own = (v for v, at in reads if places.component(v, at) is not None)
+    own = (v for v, at, _ in reads if places.component(v, at) is not None)
     return {*values, *own}

@@ -105,7 +105,7 @@ class RowWriter:
         """The number of accesses that lie apart in adjacent rows, or in adjacent steps."""
         terms = (self._column if by_rows else self._places.step).terms
         base = terms[0][0] if terms else None
-        places = [at for phase in self.phases for _, at in phase.reads]
+        places = [read.at for phase in self.phases for read in phase.reads]
         stored = (v for values in self._work.elements for v in values if v in self._work.stored)
         places += (number(self._places.element(v, 0), v.shape) for v in stored)
         factors = (factor for at in places for one, factor in at.terms if one == base)

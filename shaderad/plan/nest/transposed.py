@@ -20,7 +20,7 @@ from shaderad.ir.types import INT, Access
 from shaderad.plan.elements import Elements
 from shaderad.plan.kernels import PlanKernel, number_writer
 from shaderad.plan.nest.exchange import SharedArray, shared_bytes
-from shaderad.plan.nest.vectors import ThreadReads
+from shaderad.plan.nest.vectors import Read, ThreadReads
 from shaderad.plan.positions import Indices, Position, add, times
 
 TILE = 32
@@ -52,7 +52,7 @@ class TransposedElements:
         return best if best is not None and counts[best] else None
 
     def _tiled(self, axis: int) -> Sequence[Value]:
-        return [value for value, _ in _TileWriter(self.values, self._reads, axis, 1).tiled]
+        return [value for value, *_ in _TileWriter(self.values, self._reads, axis, 1).tiled]
 
     @property
     def extents(self) -> tuple[Size, Size]:
@@ -113,15 +113,15 @@ class _TileWriter:
         own.insert(self._axis, self._own[_ROW])
         return (*own, self._own[_COLUMN])
 
-    def _tiled(self) -> Iterator[tuple[Value, Position]]:
+    def _tiled(self) -> Iterator[Read]:
         row, column = (self._own[name].terms[0][0] for name in (_ROW, _COLUMN))
-        for value, at in self._reads.outside_of_choices(self._elements):
-            factors = dict(at.terms)
+        for read in self._reads.outside_of_choices(self._elements):
+            at, factors = read.at, dict(read.at.terms)
             is_turned = factors.get(column, 0) not in (-1, 0, 1)
             used = variables(self._writer.positions.expr(at))
             is_known = not used & self._reads.names
             if is_turned and is_known and factors.get(row) in (-1, 1):
-                yield value, at
+                yield read
 
     def kernel(self, name: str) -> PlanKernel:
         """The kernel."""
@@ -135,7 +135,7 @@ class _TileWriter:
     def _loads(self) -> Stmt:
         """Loads the tiles: adjacent threads visit adjacent rows of results."""
         body: list[Stmt] = []
-        for k, (value, at) in enumerate(self.tiled):
+        for k, (value, at, _) in enumerate(self.tiled):
             tile = SharedArray(self._writer, f"tile{k}", value.element, TILE * _PITCH)
             self._tiles.append(tile)
             place = add(times(self._moving, _PITCH), self._lane)

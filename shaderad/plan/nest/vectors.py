@@ -12,18 +12,20 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from itertools import compress
 from types import MappingProxyType
+from typing import NamedTuple
 
 from shaderad.ir import composing as c
-from shaderad.ir import nodes, sizes
+from shaderad.ir import nodes, ops, sizes
 from shaderad.ir.arrays import Value
 from shaderad.ir.dags import in_order, substitute, variables
 from shaderad.ir.nodes import Expr, Stmt, Store
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import BOOL, DOUBLE, Scalar, Type
 from shaderad.plan.costs import cost_of
-from shaderad.plan.elements import Elements, View
+from shaderad.plan.elements import Elements, Test, View, choice
 from shaderad.plan.kernels import WIDTH, IsStored, Writer
-from shaderad.plan.positions import Indices, Position, add, constant, number
+from shaderad.plan.nest.guards import Guard, GuardedElements
+from shaderad.plan.positions import Indices, Position, add, constant, number, times
 from shaderad.plan.statements import Written
 
 COST_LIMIT = 256
@@ -59,11 +61,44 @@ def quarter_of(at: Position) -> Quarter | None:
     return Quarter(Position(sizes.floor_divide(start, WIDTH), terms), component, multiples)
 
 
-Read = tuple[Value, Position]
-"""An element of a stored value, by its number."""
+class Read(NamedTuple):
+    """An element of a stored value, by its number; 0 where its guard does not hold."""
+
+    value: Value
+    at: Position
+    guard: Guard = ()
+
+
 NO_READS: Mapping[Read, Expr] = MappingProxyType({})
-Four = tuple[Value, Position]
-"""Four adjacent elements of a stored value, by their number."""
+
+
+class Four(NamedTuple):
+    """Four adjacent elements of a stored value, by their number."""
+
+    value: Value
+    at: Position
+    guard: Guard
+    """Tests that hold for all four, or for none."""
+
+
+def _four_of(read: Read) -> tuple[Four, Quarter, tuple[Size, ...]] | None:
+    """The four adjacent elements with that of a read, and sizes that must be multiples of 4.
+
+    `None` if its place among them depends on the thread.
+    """
+    quarter = quarter_of(read.at)
+    if quarter is None or not comes_by_four(read.value.element):
+        return None
+    multiples, tests = [sizes.product(read.value.shape), *quarter.multiples], list[Test]()
+    for op, a, b in read.guard:
+        of_test = quarter_of(add(a, times(b, -1)))
+        if op is ops.EQ or of_test is None or of_test.component != quarter.component:
+            tests.append((op, a, b))
+        else:
+            # Below 0 are all four, or none.
+            tests.append((op, of_test.at, Position()))
+            multiples += of_test.multiples
+    return Four(read.value, quarter.at, (*tests,)), quarter, tuple(dict.fromkeys(multiples))
 
 
 class ThreadReads:
@@ -72,15 +107,24 @@ class ThreadReads:
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
         self._name_by_read: dict[Read, str] = {}
+        self._read_by_name: dict[str, Read] = {}
 
-    def read(self, value: Value, at: Indices, view: View | None) -> Expr:
+    def read(self, value: Value, at: Indices, view: View | None, guard: Guard = ()) -> Expr:
         """A variable for an element of a stored value."""
         assert view is None, "reads that report are no part of a nest"
         if sizes.product(value.shape) == 1:
             return self._writer.read(value, at)
-        key = value, number(at, value.shape)
-        name = self._name_by_read.setdefault(key, f"read{len(self._name_by_read)}")
-        return c.variable(name, value.element)
+        place = self._writer.positions.at_known(number(at, value.shape))
+        return self.variable(Read(value, place, self._at_known(guard)))
+
+    def is_zero(self, e: Expr, guard: Guard) -> bool:
+        """True if `e` is a read that is 0 where a test of `guard` does not hold."""
+        read = self._read_by_name.get(e.name) if isinstance(e, nodes.Var) else None
+        return read is not None and read.guard[: len(guard)] == self._at_known(guard)
+
+    def _at_known(self, guard: Guard) -> Guard:
+        known = self._writer.positions.at_known
+        return tuple((op, known(a), known(b)) for op, a, b in guard)
 
     @property
     def elements(self) -> Collection[Read]:
@@ -95,23 +139,20 @@ class ThreadReads:
         beside = _on_sides(elements)
         components: defaultdict[Four, set[int]] = defaultdict(set)
         multiples: dict[Four, tuple[Size, ...]] = {}
-        for (value, at), name in self._name_by_read.items():
-            quarter = quarter_of(at)
-            if quarter is None or name in beside or not comes_by_four(value.element):
-                continue
-            four = value, quarter.at
-            components[four].add(quarter.component)
-            count = sizes.product(value.shape)
-            multiples[four] = tuple(dict.fromkeys((count, *quarter.multiples)))
+        for read, name in self._name_by_read.items():
+            found = None if name in beside else _four_of(read)
+            if found is not None:
+                four, quarter, multiples[found[0]] = found
+                components[four].add(quarter.component)
         return {four: multiples[four] for four, found in components.items() if len(found) > 1}
 
     def bound(self, fours: Collection[Four]) -> tuple[frozenset[Value], frozenset[Value]]:
         """The arrays that are read by four, and those that are read by element."""
-        by_four = frozenset(value for value, _ in fours)
+        by_four = frozenset(four.value for four in fours)
         by_element = frozenset(
-            value
-            for value, at in self._name_by_read
-            if (quarter := quarter_of(at)) is None or (value, quarter.at) not in fours
+            read.value
+            for read in self._name_by_read
+            if (found := _four_of(read)) is None or found[0] not in fours
         )
         return by_four, by_element
 
@@ -120,10 +161,38 @@ class ThreadReads:
         """The variables that stand for elements."""
         return frozenset(self._name_by_read.values())
 
+    def of(self, base: Position) -> frozenset[str]:
+        """The variables of reads whose position or guard depends on a base."""
+        ((own, _),) = base.terms
+        return frozenset(
+            name
+            for read, name in self._name_by_read.items()
+            if any(
+                own == term
+                for at in (read.at, *(at for _, *both in read.guard for at in both))
+                for term, _ in at.terms
+            )
+        )
+
     def outside_of_choices(self, elements: Iterable[Expr]) -> list[Read]:
         """The reads that do not stand on one side of a choice in `elements`."""
         beside = _on_sides(elements)
         return [read for read, name in self._name_by_read.items() if name not in beside]
+
+    def moved(self, name: str, by_name: Mapping[str, Position]) -> Read:
+        """The read that a variable stands for, with positions in place of variables in it."""
+        read, positions = self._read_by_name[name], self._writer.positions
+        guard = tuple(
+            (op, positions.moved(a, by_name), positions.moved(b, by_name))
+            for op, a, b in read.guard
+        )
+        return Read(read.value, positions.moved(read.at, by_name), guard)
+
+    def variable(self, read: Read) -> nodes.Var:
+        """A variable for a read."""
+        name = self._name_by_read.setdefault(read, f"read{len(self._name_by_read)}")
+        self._read_by_name[name] = read
+        return c.variable(name, read.value.element)
 
     def loads(
         self, fours: Collection[Four], available: Mapping[Read, Expr] = NO_READS
@@ -133,18 +202,39 @@ class ThreadReads:
         `available` are those of them that the thread has already.
         """
         loaded = {self._name_by_read[read]: element for read, element in available.items()}
-        for (value, at), name in self._name_by_read.items():
+        first: dict[Four, Read] = {}
+        """A read of each four, whose guard is that of all of them."""
+        for read, name in self._name_by_read.items():
             if name in loaded:
                 continue
-            quarter = quarter_of(at)
-            if quarter is not None and (value, quarter.at) in fours:
-                load = self._writer.read_vector(value, quarter.at)
-                element = c.component(substitute(load, loaded), quarter.component)
+            found = _four_of(read)
+            if found is not None and found[0] in fours:
+                guarding = first.setdefault(found[0], read)
+                load = self._guarded(guarding, self._writer.read_vector(read.value, found[1].at))
+                element = c.component(substitute(load, loaded), found[1].component)
             else:
                 # The position of a gather is what an earlier read gave.
-                element = substitute(self._writer.read_number(value, at), loaded)
+                load = self._guarded(read, self._writer.read_number(read.value, read.at))
+                element = substitute(load, loaded)
             loaded[name] = element
         return loaded
+
+    def _guarded(self, read: Read, load: Expr) -> Expr:
+        if not read.guard:
+            return load
+        tests = [self._writer.positions.test(*test) for test in read.guard]
+        return choice(tests, load, c.zero(load.type))
+
+
+def guarded_reads(writer: Writer, is_stored: IsStored) -> tuple[ThreadReads, GuardedElements]:
+    """The reads of a thread, and elements that make these with their guards."""
+    reads = ThreadReads(writer)
+
+    def read(value: Value, at: Indices, view: View | None) -> Expr:
+        return reads.read(value, at, view, elements.guard)
+
+    elements = GuardedElements(writer.positions, is_stored, read, reads.is_zero)
+    return reads, elements
 
 
 def _on_sides(elements: Iterable[Expr]) -> frozenset[str]:
