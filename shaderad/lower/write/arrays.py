@@ -29,6 +29,7 @@ from shaderad.lower.bindings import ROLES, Mode, Resource, Role, Word, WordKind
 from shaderad.lower.write.resources import (
     SlangBuffer,
     binding_of,
+    group_width,
     load_width,
     read_buffer,
     store_width,
@@ -282,6 +283,7 @@ class Arrays:
                 self.need(scratch_role(b.access, is_sum=is_sum), b.name, b.type.element, slang_type)
             elif b.access is Access.GROUP:
                 self.need(Role.GROUP, b.name, b.type.element, SlangBuffer.GROUP)
+                self._needs[Role.GROUP, b.name].width = group_width(b.type.element)
             else:
                 self._note_output(b)
 
@@ -401,7 +403,8 @@ class Arrays:
         # A half has a word of its own here.
         of_element = byte_count(need.type) // word_bytes(need.type)
         words = self._module.kernel.buffer(need.name).count * of_element
-        piece.add(f"{need.slang_type} {name}[{words}];")
+        width = need.width if need.width > 1 else ""
+        piece.add(f"{need.slang_type}{width} {name}[{words // need.width}];")
         return name
 
     def _bound(self, piece: Piece, need: _BoundArray, *, is_arena: bool) -> tuple[str, str]:

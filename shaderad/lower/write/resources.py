@@ -72,6 +72,11 @@ def store_width(t: Type) -> int:
     return t.count if t.count != 3 else 1
 
 
+def group_width(t: Type) -> int:
+    """The words of one access to an element `t` in group memory: 4 or 1."""
+    return 4 if isinstance(t, Vector) and load_width(t) == store_width(t) == 4 else 1
+
+
 def write_buffer(t: Type) -> str:
     """The buffer type for plain writes of elements `t`."""
     return SlangBuffer.WRITE_HALF if word_bytes(t) == 2 else SlangBuffer.WRITE
