@@ -15,7 +15,7 @@ FEWEST_LANES = 4
 MOST_THREADS = 1024
 """Maximum threads of a workgroup on every device that we know."""
 TEAMS = (4, 8)
-"""The sizes of teams for which `plan/wide_steps.py` can write kernels."""
+"""The sizes of teams that may share loads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -86,10 +86,8 @@ class Scheduler:
             add_call(self.binder, step)
         elif isinstance(step, RunPass):
             self.binder.add(pass_step(step, self._programs, self.places))
-        elif isinstance(step, RunRows):
+        elif isinstance(step, RunRows | RunTiles):
             self._add_works(step.between, step.works)
-        elif isinstance(step, RunTiles):
-            self._add_works((step.parts,), step.works)
         elif isinstance(step, CopyValues):
             add_copies(self, step)
         elif isinstance(step, RunGroup):

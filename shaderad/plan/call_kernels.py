@@ -57,14 +57,10 @@ class Decision(Generic[T_co]):
 
     numbers: tuple[int, ...]
     """For each loop the numbers in its kernel, first that of its threads, 0 if its steps are
-    dispatches; for each sum over tiles the kind of its kernel, then, if that is for all sizes, the
-    sizes of its tiles, else the elements that a thread takes at a time, 1 if it stores by four, and
-    1 if its sums are short; for each user kernel the bits of the conditions on its indices, and 1
-    if its derivative is one thread; for each reduction or scan 0 for all its dispatches, else 1 and
-    the bits of those that run; for each elementwise kernel 0 for one element per thread, else 1 and
-    the bits of its loads of four; for each reduction by shared rows -2, the threads of a row, the
-    elements that a thread takes at a time, the bits of its loads of four, and the threads of a row
-    of parts, or 0; -1 for a step that copies, 0 for one that might."""
+    dispatches; for each user kernel the bits of the conditions on its indices, and 1 if its
+    derivative is one thread; for each reduction or scan 0 for all its dispatches, else 1 and the
+    bits of those that run; for each nest the numbers by which it differs from others of the same
+    step; -1 for a step that copies, 0 for one that might."""
     make: Callable[[], T_co]
     """Makes the step or plan."""
 

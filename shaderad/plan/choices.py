@@ -1,35 +1,30 @@
 """A plan for all sizes -> the plan at some sizes, on a device.
 
-Sizes decide whether one workgroup runs a loop (`in_group/`), whether threads load four elements at
-once (`wide_tiles.py`), how large tiles of few results are (`tile_kernels.py`), which indices of a
-user's kernel are in range (`bodies/ranges.py`), which dispatches of reductions and scans run, and
-whether a step only copies. Where sizes are open, what is right for all of them runs.
+Sizes decide whether one workgroup runs a loop (`in_group/`), which nests compute elements, rows and
+sums (`nest/choices.py`), which indices of a user's kernel are in range (`bodies/ranges.py`), which
+dispatches of reductions and scans run, and whether a step only copies. Where sizes are open, what
+is right for all of them runs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 from shaderad.compiler.launch_shapes import PORTABLE, LaunchShape
 from shaderad.ir import arrays, sizes
 from shaderad.ir import building as b
 from shaderad.ir.arrays import Value
-from shaderad.ir.sizes import Shape, Size
-from shaderad.ir.types import FLOAT, Vector, byte_count
+from shaderad.ir.sizes import Shape
 from shaderad.plan.call_kernels import CallKernel, Decision, call_decision
 from shaderad.plan.elements import base_of
 from shaderad.plan.in_group.loops import threads_of
 from shaderad.plan.in_group.writer import THREADS
-from shaderad.plan.kernels import WIDTH, PlanKernel
+from shaderad.plan.kernels import PlanKernel
 from shaderad.plan.nest.choices import NestChoices
 from shaderad.plan.nest.elementwise import FourElements
 from shaderad.plan.planning import PORTABLE_BUFFER_LIMIT
 from shaderad.plan.steps import (
-    AS_IT_IS,
-    GROUPED,
-    WIDE,
     CopyValues,
     Plan,
     Repeat,
@@ -39,10 +34,7 @@ from shaderad.plan.steps import (
     RunPass,
     RunTiles,
     Step,
-    WideTiles,
 )
-from shaderad.plan.tile_kernels import BLOCK
-from shaderad.plan.wide_tiles import GROUP_TEAM, ROWS_PER_LANE
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +110,7 @@ class PlanChoices:
     def _computed(self, step: Step) -> Decision[Step]:
         match step:
             case RunTiles():
-                return self._of_tiles(step)
+                return self._nests.of_tiles(step)
             case RunKernel(by_four=FourElements() as by_four):
                 return self._nests.of_elements(step, by_four)
             case Repeat():
@@ -151,77 +143,6 @@ class PlanChoices:
             return shared
         bits = sum(1 << (k + 1) for k in needed)
         return Decision((1 + bits,), lambda: by_passes)
-
-    # -- tiles -----------------------------------------------------------------------------
-
-    def _of_tiles(self, step: RunTiles) -> Decision[Step]:
-        shared = None if step.rows is None else self._nests.of_rows(step, step.rows(self.shape))
-        if shared is not None:
-            return shared
-        wide, narrow = step.wide, step.narrow
-        kind = AS_IT_IS if wide is None else self.tiles_kind(wide)
-        if wide is None or kind == AS_IT_IS:
-            tile = tuple(map(self._narrowed, narrow.tile, narrow.extents))
-            is_own = tile == narrow.tile
-            numbers = kind, *tile
-            work = (lambda: step.tiles) if is_own else (lambda: narrow.work(tile))
-        else:
-            by_four = self._nests.are_multiples(wide.stored_multiples)
-            is_short = by_four and self._is_short(wide)
-            numbers = kind, self._steps_of(wide), by_four, is_short
-            work = partial(wide.work, *numbers)
-        return Decision(numbers, lambda: replace(step, tiles=work(), wide=None))
-
-    def _narrowed(self, size: int, extent: Size) -> int:
-        """The size of a tile that is no larger than the results along an axis, if that is known."""
-        known = sizes.evaluate(extent, self.known) if self._nests.is_known(extent) else size
-        return max(1, min(size, known))
-
-    def tiles_kind(self, wide: WideTiles) -> int:
-        """The kind of the kernel of a sum over tiles."""
-        if not self._nests.is_known(wide.columns) or not self._steps_of(wide):
-            return AS_IT_IS
-        if not wide.shared_vectors:
-            return WIDE
-        teams = self.shape.lane_teams
-        if not teams and self._may_share_in_group(wide):
-            return GROUPED
-        return next((team for team in teams if self._is_full(wide, team)), WIDE)
-
-    def _may_share_in_group(self, wide: WideTiles) -> bool:
-        """True if a workgroup has full teams, and memory for what they share."""
-        threads = self.shape.workgroup
-        shared_bytes = threads * wide.shared_vectors * byte_count(Vector(FLOAT, WIDTH))
-        return (
-            self.shape.shares_in_groups
-            and threads % GROUP_TEAM == 0
-            and shared_bytes <= self.group_bytes
-            and self._is_full(wide, GROUP_TEAM)
-        )
-
-    def _steps_of(self, wide: WideTiles) -> int:
-        """The elements of the sum that a thread takes at a time; 0 if it cannot load by four."""
-        by_steps = wide.multiples_by_steps.items()
-        return next((steps for steps, extents in by_steps if self._nests.are_multiples(extents)), 0)
-
-    def _is_short(self, wide: WideTiles) -> bool:
-        """True if sums are known to have one part, which is one block."""
-        known = map(self._nests.is_known, (wide.count, wide.part_count))
-        return (
-            all(known)
-            and sizes.evaluate(wide.count, self.known) <= BLOCK
-            and sizes.evaluate(wide.part_count, self.known) == 1
-        )
-
-    def _is_full(self, wide: WideTiles, team: int) -> bool:
-        """True if tiles of teams of `team` threads are no more than a fifth larger than needed."""
-        tile = [(wide.columns, WIDTH * team)]
-        # Kernels without teams have as many rows as teams of 4.
-        tile += [(wide.rows, ROWS_PER_LANE * team)] if team > WIDTH else []
-        if not all(self._nests.is_known(extent) for extent, _ in tile):
-            return False
-        extents = [(sizes.evaluate(extent, self.known), size) for extent, size in tile]
-        return all(4 * size * -(-extent // size) <= 5 * extent for extent, size in extents)
 
     # -- loops -----------------------------------------------------------------------------
 

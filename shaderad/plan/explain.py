@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -24,7 +24,7 @@ from shaderad.plan.kernels import WIDTH, PlanKernel, kernel_name
 from shaderad.plan.literals import literal_operands
 from shaderad.plan.nest.row_work import RowSharing
 from shaderad.plan.nest.transposed import TILE
-from shaderad.plan.nest.words import places_of, words_text
+from shaderad.plan.nest.words import places_of, words_per_addend, words_text
 from shaderad.plan.reductions import ops_of
 from shaderad.plan.steps import (
     CallKernel,
@@ -113,8 +113,8 @@ class _Text:
                 return f"{work.kernel.name} over {self._places(work)}{end}"
             case RunPass() | RunChain() | RunRows():
                 return self._rows(step)
-            case RunTiles(tiles=work):
-                return f"sum over tiles {self._shape(work.dim)}"
+            case RunTiles():
+                return self._tiles(step)
             case CallKernel(call=call):
                 mode = f"{' and' if step.stored else ''}{_MODES[type(step.node)]}"
                 return f"kernel {call.kernel.name}{mode} over {self._shape(call.dim)}"
@@ -156,6 +156,20 @@ class _Text:
         links = step.links if isinstance(step, RunChain) else (step,)
         names = (s.work.kernel.name if isinstance(s, RunKernel) else self._pass(s) for s in links)
         return f"{', '.join(names)} over {self._shape(places_of(step))}"
+
+    def _tiles(self, step: RunTiles) -> str:
+        """A sum over tiles."""
+        if step.chosen is None:
+            return "sum over tiles"
+        tile = step.chosen.tile
+        parts = f", {self._size(tile.part_count)} parts" if tile.part_count != 1 else ""
+        team = f", shared by {tile.team} threads" if tile.team > 1 else ""
+        if tile.is_grouped:
+            blocks = [tile.block(axis) for axis in range(len(tile.held))]
+            team = f", shared in blocks of {_extents(blocks)}"
+        words = f"{words_per_addend(step.sums.work, tile):.3g} words per addend"
+        held, steps = _extents(tile.held), _extents(tile.steps)
+        return f"sum over tiles of {held}, {steps} addends at a time{team}{parts}, {words}"
 
     def _threads(self, step: RunRows) -> str:
         """How threads share rows."""
@@ -393,3 +407,8 @@ def html_text(svg: str, title: str) -> str:
         f'<!DOCTYPE html>\n<html lang="en">\n<meta charset="utf-8">\n'
         f"<title>{escape(title)}</title>\n{svg[start:]}</html>\n"
     )
+
+
+def _extents(counts: Sequence[int]) -> str:
+    """Extents without those of 1."""
+    return "x".join(str(count) for count in counts if count > 1) or "1"

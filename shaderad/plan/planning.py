@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, partial
 
 from shaderad.compiler.launch_shapes import PORTABLE, LaunchShape
 from shaderad.ir import arrays, sizes
@@ -30,11 +31,14 @@ from shaderad.plan.joined_calls import (
     joined_calls,
     needs_primal,
 )
-from shaderad.plan.kernels import PlanKernel, cluster
+from shaderad.plan.kernels import PlanKernel, cluster, kernel_name
 from shaderad.plan.loops import loop_kernels, repeat, repeat_while
 from shaderad.plan.nest.alternatives import without_chains
 from shaderad.plan.nest.chains import with_chains
 from shaderad.plan.nest.elementwise import FourElements
+from shaderad.plan.nest.row_work import RowWork
+from shaderad.plan.nest.rows import Rows
+from shaderad.plan.nest.sums import Sums, has_column_sum, has_tiles, sums_of
 from shaderad.plan.nest.transposed import TransposedElements
 from shaderad.plan.reductions import ReduceFields, Reduction, has_neutral
 from shaderad.plan.scatters import by_index, is_sum, joined_scatters, sums_and_elements, threads_for
@@ -56,7 +60,6 @@ from shaderad.plan.steps import (
     Step,
 )
 from shaderad.plan.storage import is_fused_node, stored_values
-from shaderad.plan.tiles import has_column_sum, has_tiles, tiles_of
 
 PORTABLE_BUFFER_LIMIT = 8
 """Storage buffers that a kernel can bind on every WebGPU device."""
@@ -402,12 +405,6 @@ class _Planner:
         written = len(step.writes) + isinstance(step, RunTiles)
         return len(reads) + written <= self._buffer_limit
 
-    def _binds_vectors(self, tiles: RunTiles) -> bool:
-        """True if a kernel can also bind by element what it loads by four."""
-        vectors = () if tiles.wide is None else tiles.wide.vectors
-        again = {v for _, v in tiles.added.reads}.intersection(vectors)
-        return len(tiles.reads) + len(again) + len(tiles.writes) + 1 <= self._buffer_limit
-
     def _pass(self, node: Reduction | arrays.Scan) -> list[Step]:
         """A pass that computes its elements, or a kernel that stores them and a pass over these.
 
@@ -417,9 +414,9 @@ class _Planner:
         if isinstance(node, arrays.Reduce):
             result = node.result if fused is None else fused.result
             other = self._column_sums.pop(node, None)
-            tiles = tiles_of(node, result, self._is_stored, self._shape, other)
+            tiles = self._tiles(node, result, other)
             if tiles is not None and self._binds_few(tiles):
-                return [tiles if self._binds_vectors(tiles) else replace(tiles, wide=None)]
+                return [tiles]
             if other is not None:
                 return [*self._pass(other), *self._pass(node)]
         if fused is None or node not in self._read_after:
@@ -429,6 +426,20 @@ class _Planner:
         kept = (self._stored | {total}) - {fused.result}
         work = cluster([fused.result], lambda v: v.producer is None or v in kept)
         return [*self._pass_alone(node, None), RunKernel(work)]
+
+    def _tiles(
+        self, node: arrays.Reduce, result: Value, other: arrays.Reduce | None
+    ) -> RunTiles | None:
+        """The sum `node` over tiles that store `result`, and `other`, a sum along their columns."""
+        work = sums_of(node, result, self._is_stored, other)
+        if work is None:
+            return None
+        rows = None
+        if not work.is_shared:
+            name, reads = kernel_name(node.operands[0]), frozenset(work.inputs)
+            of_rows = RowWork(name, (node,), (result,), ((), ()), frozenset(), reads)
+            rows = cache(partial(Rows, of_rows))
+        return RunTiles(Sums(work, self._shape), rows)
 
     def _pass_alone(self, node: Reduction | arrays.Scan, epilogue: Epilogue | None) -> list[Step]:
         x, *init = node.operands

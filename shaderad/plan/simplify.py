@@ -28,11 +28,11 @@ from shaderad.ir.prints import silent
 from shaderad.ir.sizes import Shape
 from shaderad.ir.types import BOOL, FLOAT, INT, UINT, Struct, leaves
 from shaderad.plan.discarded import simply_discarded
+from shaderad.plan.nest.sums import has_tiles
 from shaderad.plan.reductions import joined
 from shaderad.plan.scatters import is_atomic, summed
 from shaderad.plan.sorting import extreme_by_reduction, sort_in_rounds
 from shaderad.plan.storage import is_fused_node, stored_values
-from shaderad.plan.tiles import has_tiles
 from shaderad.rules.arrays import convolutions, scan_operators
 from shaderad.rules.arrays.halves import combines_halves, in_float
 

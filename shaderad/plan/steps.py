@@ -23,6 +23,7 @@ from shaderad.plan.nest.row_work import RowSharing, RowWork, has_rows
 from shaderad.plan.nest.rows import Rows
 from shaderad.plan.nest.scan_sharing import ScanSharing
 from shaderad.plan.nest.scans import Scans, has_scan
+from shaderad.plan.nest.sums import SumKernels, Sums
 from shaderad.plan.nest.transposed import TransposedElements
 from shaderad.plan.reductions import Reduction
 
@@ -185,83 +186,40 @@ class RunRows:
         return self.instead.writes
 
 
-AS_IT_IS, WIDE, GROUPED = range(3)
-"""Kernels of sums over tiles: for all sizes; with loads of four elements; with such loads that
-threads of a workgroup share. A greater number says that teams of so many threads of a wave share
-them (see `ir.nodes.OfTeam`)."""
-
-
-@dataclass(frozen=True, eq=False)
-class WideTiles:
-    """The kernel of a sum over tiles whose threads load four elements at once.
-
-    It reads what the kernel does that it replaces.
-    """
-
-    multiples_by_steps: Mapping[int, tuple[Size, ...]]
-    """Sizes that must be multiples of 4, by the elements of the sum that a thread takes at a time:
-    4, which is faster, or 1."""
-    stored_multiples: tuple[Size, ...]
-    """Sizes that must be multiples of 4 if results are stored by four."""
-    rows: Size
-    columns: Size
-    """The extents of the results along the axes of tiles, of columns that of adjacent threads."""
-    count: Size
-    """The number of elements of a sum."""
-    part_count: Size
-    """The number of parts into which sums are cut."""
-    vectors: tuple[Value, ...]
-    """Values that it loads by four."""
-    work: Callable[[int, int, bool, bool], PlanKernel]
-    """Writes it at the first call for a kind (see `AS_IT_IS`) whose threads take so many elements
-    of the sum at a time, and store by four if the first flag is set; the second is set if sums are
-    one part and one block, stored by four."""
-    shared_vectors: int
-    """Vectors that a thread of a team loads for all of it at a time; 0 if there are no teams."""
-
-
-@dataclass(frozen=True, eq=False)
-class NarrowTiles:
-    """The kernel of a sum over tiles for results that are narrower than a tile."""
-
-    tile: tuple[int, ...]
-    """The size of a tile along each of its axes."""
-    extents: tuple[Size, ...]
-    """The extents of the results along these axes."""
-    work: Callable[[tuple[int, ...]], PlanKernel]
-    """Writes it at the first call for tiles of other sizes."""
-
-
 @dataclass(frozen=True, eq=False)
 class RunTiles:
-    """A sum whose elements share reads, over tiles of its results; one of two kernels stores it."""
+    """A sum whose elements share reads, over tiles of its results."""
 
-    total: Value
-    """The sum; the first kernel stores it, or an elementwise function of it."""
-    tiles: PlanKernel
-    parts: Value
-    """The sums of parts of the elements; empty where there is one part, which is stored at once."""
-    added: PlanKernel
-    """Adds the parts; runs where there are several."""
-    narrow: NarrowTiles
-    wide: WideTiles | None = None
-    """In place of `tiles`, where sizes allow it: see `choices.py`."""
+    sums: Sums
     rows: Callable[[LaunchShape], Rows] | None = None
     """For sums of columns, gives kernels whose adjacent threads have adjacent columns."""
+    chosen: SumKernels | None = None
+    """The kernels at known sizes."""
+
+    @property
+    def kernels(self) -> SumKernels:
+        """The kernels; where sizes are open, those for all sizes."""
+        return self.chosen or self.sums.open_kernels
 
     @property
     def works(self) -> tuple[PlanKernel, ...]:
-        """Both kernels, in order."""
-        return self.tiles, self.added
+        """The kernels, in order."""
+        kernels = self.kernels
+        return (kernels.tiles,) if kernels.added is None else (kernels.tiles, kernels.added)
+
+    @property
+    def between(self) -> tuple[Value, ...]:
+        """The sums of parts, if there are any."""
+        parts = self.kernels.parts
+        return () if parts is None else (parts,)
 
     @property
     def reads(self) -> tuple[Value, ...]:
-        both = dict.fromkeys(v for _, v in (*self.tiles.reads, *self.added.reads))
-        return tuple(v for v in both if v is not self.parts)
+        return self.sums.work.inputs
 
     @property
     def writes(self) -> tuple[Value, ...]:
-        return tuple(v for _, v in self.added.writes)
+        return self.sums.work.outputs
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,32 +1,49 @@
-"""The kinds of kernels of sums over tiles."""
+"""The ways in which threads compute sums over tiles."""
 
 from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
 import shaderad as sad
 from shaderad.device.stages import WeakKeys
 from shaderad.execute.runner import GraphRunner
-from shaderad.plan.choices import PlanChoices
-from shaderad.plan.steps import AS_IT_IS, GROUPED, WIDE, WideTiles
-from shaderad.plan.wide_tiles import GROUP_TEAM
+from shaderad.plan.call_kernels import Decision
+from shaderad.plan.nest import sum_tiles, sums
+from shaderad.plan.nest.choices import NestChoices
+from shaderad.plan.nest.sum_tiles import SumTiles
+from shaderad.plan.steps import RunTiles, Step
 
-KINDS = {"all sizes": AS_IT_IS, "wide": WIDE, "grouped": GROUPED, "four": 4, "eight": 8}
+TEAMS = {"alone": (), "grouped": (), "four": (4,), "eight": (8,)}
 
 
-@pytest.fixture(params=["wide", "grouped", "four", "eight"])
+@pytest.fixture(params=TEAMS)
 def kind(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, device: sad.Device
-) -> int:
-    """The best kind of kernel that the device may choose; it plans all graphs anew."""
-    best, real = KINDS[request.param], PlanChoices.tiles_kind
+) -> str:
+    """How threads may share loads, or "all sizes"; the device plans all graphs anew."""
+    kind: str = request.param
+    if kind == "all sizes":
 
-    def at_best(choices: PlanChoices, wide: WideTiles) -> int:
-        found = real(choices, wide)
-        if best == GROUPED:  # as teams of eight are chosen
-            return GROUPED if found == GROUP_TEAM else min(WIDE, found)
-        return min(best, found)
+        def as_it_is(_: NestChoices, step: RunTiles) -> Decision[Step]:
+            return Decision((0,), lambda: step)
 
-    monkeypatch.setattr(PlanChoices, "tiles_kind", at_best)
-    monkeypatch.setattr(device.kept(GraphRunner), "_planned", WeakKeys())
-    return best
+        monkeypatch.setattr(NestChoices, "of_tiles", as_it_is)
+    else:
+
+        def tiles_of(work: Any, known: Any, shape: Any) -> SumTiles:
+            teams = tuple(t for t in TEAMS[kind] if t in shape.lane_teams)
+            is_grouped = kind == "grouped"
+            return SumTiles(
+                work, known, replace(shape, lane_teams=teams, shares_in_groups=is_grouped)
+            )
+
+        monkeypatch.setattr(sums, "SumTiles", tiles_of)
+        if kind == "grouped":
+            # Blocks that are mostly empty have rows and columns beyond the last ones.
+            monkeypatch.setattr(sum_tiles, "_FULL", 0.0)
+            monkeypatch.setattr(sum_tiles, "_MANY_BLOCKS", 2)
+    monkeypatch.setattr(device.kept(GraphRunner), "_planned", WeakKeys[Any, Any]())
+    return kind

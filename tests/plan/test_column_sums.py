@@ -82,7 +82,7 @@ def near(found: Any, exact: Any, count: int) -> None:
 @pytest.mark.gpu
 @pytest.mark.sample(3)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("kind", ["all sizes", "wide", "grouped", "eight"], indirect=True)
+@pytest.mark.parametrize("kind", ["all sizes", "alone", "grouped", "eight"], indirect=True)
 @pytest.mark.usefixtures("kind")
 def test_sums_beside_products(shape: tuple[int, int, int], device: sad.Device) -> None:
     count, rows, columns = shape
@@ -118,7 +118,7 @@ def test_sums_of_other_numbers(dtype: Any, tolerance: float, device: sad.Device)
 @pytest.mark.gpu
 @pytest.mark.sample(3)
 @pytest.mark.parametrize("widths", [(8, 32, 16, 4), (5, 17, 3)])
-@pytest.mark.parametrize("kind", ["all sizes", "wide", "grouped", "eight"], indirect=True)
+@pytest.mark.parametrize("kind", ["all sizes", "alone", "grouped", "eight"], indirect=True)
 @pytest.mark.usefixtures("kind")
 def test_gradients_of_layers_over_many_points(widths: tuple[int, ...], device: sad.Device) -> None:
     count = 3000

@@ -41,7 +41,7 @@ def chosen(x: Any, w: Any, mask: Any) -> Any:
     ("dtype", "kind"),
     [
         (np.float64, "all sizes"),
-        *((np.float32, kind) for kind in ("all sizes", "wide", "grouped", "eight")),
+        *((np.float32, kind) for kind in ("all sizes", "alone", "grouped", "eight")),
     ],
     indirect=["kind"],
 )
@@ -88,7 +88,7 @@ def places_of_tests(known: dict[str, int], *, is_inside: bool) -> set[bool]:
     graph = Graph((*(v.producer.operands[0] for v in (x, bar) if v.producer),), (total,))
     (step,) = PlanChoices(known, shape=shape_of(lanes=8)).chosen(plan(graph)).steps
     assert isinstance(step, RunTiles)
-    return found(step.tiles.kernel.body, inside=False)
+    return found(step.works[0].kernel.body, inside=False)
 
 
 def found(body: Iterable[nodes.Stmt], *, inside: bool) -> set[bool]:

@@ -56,7 +56,7 @@ def test_both_gradients_of_a_product_are_tiles_of_what_is_given() -> None:
     steps = plan(Graph(back.inputs, back.outputs[1:])).steps
     tiles = [step for step in steps if isinstance(step, RunTiles)]
     assert [len(step.reads) for step in tiles] == [2, 2]
-    assert {len(step.tiles.writes[0][1].shape) for step in tiles} == {2}
+    assert {len(step.writes[0].shape) for step in tiles} == {2}
 
 
 def test_what_is_repeated_for_two_readers_is_stored_at_its_own_size() -> None:

@@ -229,8 +229,8 @@ class _Group:
                 GroupRows(self._writer).scan(node)
                 if step.results != node.results:
                     self._writer.compute(step.results)
-            case RunTiles(total=Value(producer=arrays.Reduce() as node)):
-                GroupRows(self._writer).reduce(node, step.writes, [])
+            case RunTiles():
+                GroupRows(self._writer).reduce(step.sums.work.node, step.writes, [])
             case _:
                 raise NoGroup
 

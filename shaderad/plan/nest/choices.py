@@ -8,7 +8,7 @@ from functools import partial
 
 from shaderad.compiler.launch_shapes import LaunchShape
 from shaderad.ir import sizes
-from shaderad.ir.sizes import Size
+from shaderad.ir.sizes import Shape, Size
 from shaderad.plan.call_kernels import Decision
 from shaderad.plan.kernels import WIDTH
 from shaderad.plan.nest.elementwise import FourElements
@@ -127,6 +127,33 @@ class NestChoices:
             (*sharing.numbers, _bits(chosen)),
             lambda: (RunRows(step, sharing, (work(),)),),
         )
+
+    # -- sums over tiles ---------------------------------------------------------------------
+
+    def of_tiles(self, step: RunTiles) -> Decision[Step]:
+        """The decision about a sum over tiles, or of columns."""
+        shared = None if step.rows is None else self.of_rows(step, step.rows(self.shape))
+        if shared is not None:
+            return shared
+        sums = step.sums
+        extents = (*sums.work.rows, *sums.work.summed)
+        are_known = all(map(self.is_known, extents))
+        if not are_known or (sums.work.column_sum is not None and self._is_empty(sums.work.rows)):
+            return Decision((0,), lambda: step)
+        names = {name for size in sums.sizes for name in sizes.symbols(size)} & self.known.keys()
+        known = tuple((name, self.known[name]) for name in sorted(names))
+        tile = sums.tile_at(known, self.group_bytes)
+        writer = sums.writer(tile)
+        chosen = tuple(map(self.are_multiples, writer.loads))
+        if not self._binds_few(sums.binding_count(tile, chosen)):
+            chosen = ()
+        stored = writer.store_multiples
+        by_four = stored is not None and self.are_multiples(stored)
+        numbers = *tile.numbers, _bits(chosen), by_four
+        return Decision(numbers, lambda: replace(step, chosen=sums.kernels(tile, chosen, by_four)))
+
+    def _is_empty(self, shape: Shape) -> bool:
+        return sizes.evaluate(sizes.product(shape), self.known) == 0
 
     # -- elements ----------------------------------------------------------------------------
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 
 from shaderad.ir import sizes
 from shaderad.ir.arrays import Value
 from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import WORD_BYTES, byte_count
+from shaderad.plan.nest.sum_tiles import SumTile
+from shaderad.plan.nest.sum_work import SumWork
 from shaderad.plan.steps import RunChain, RunKernel, RunPass, RunRows, RunTiles, Step
 
 Number = Callable[[Size], int | None]
@@ -38,6 +41,17 @@ def words_per_element(step: Step, number_of: Number) -> float | None:
             return None
 
 
+def words_per_addend(work: SumWork, tile: SumTile) -> float:
+    """The words that a kernel of a sum over tiles reads for each addend, windows left out."""
+    words = 0.0
+    for read in work.reads:
+        serves = [tile.block(axis) for axis in range(work.rank) if axis not in read.axes]
+        is_shared = tile.team > 1 and tile.shared_axis in read.axes
+        team = tile.team if is_shared else 1
+        words += byte_count(read.value.element) / WORD_BYTES / prod(serves) / team
+    return words
+
+
 def _words(accesses: Sequence[Sequence[Value]], shape: Shape, number_of: Number) -> float | None:
     count, total = number_of(sizes.product(shape)), 0
     for value in (v for values in accesses for v in values):
@@ -51,6 +65,5 @@ def _words(accesses: Sequence[Sequence[Value]], shape: Shape, number_of: Number)
 def places_of(step: RunPass | RunChain | RunTiles) -> Shape:
     """The shape of the elements of reductions, or of a scan."""
     if isinstance(step, RunTiles):
-        assert step.total.producer is not None
-        return step.total.producer.operands[0].shape
+        return step.sums.work.node.operands[0].shape
     return step.work.places if isinstance(step, RunChain) else step.shape

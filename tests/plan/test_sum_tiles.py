@@ -1,4 +1,4 @@
-"""Sums over tiles by wide loads, shared in teams or not, where sizes allow it, as in float64."""
+"""Sums over tiles: which tiles at which sizes, and their results as in float64."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ import shaderad as sad
 from shaderad.ir import building as b
 from shaderad.ir import nodes, ops, walk
 from shaderad.ir.arrays import Graph, Value
-from shaderad.ir.types import DOUBLE, FLOAT, HALF, Type, Vector
+from shaderad.ir.types import DOUBLE, FLOAT, HALF, Access, Type, Vector
 from shaderad.plan.choices import PlanChoices
+from shaderad.plan.nest.sum_tiles import SumTile
 from shaderad.plan.planning import plan
-from shaderad.plan.steps import GROUPED, WIDE, RunTiles
+from shaderad.plan.steps import RunTiles
 from tests.array_check import array
 from tests.launch_shapes import shape_of
 from tests.plan.test_tiles import K, M, N, check_product_and_gradients, drawn, near, product
@@ -24,12 +25,18 @@ from tests.plan.test_tiles import K, M, N, check_product_and_gradients, drawn, n
 # -- which sizes --------------------------------------------------------------------------------
 
 
-def kernel_at(graph: Graph, known: dict[str, int]) -> str:
-    """The name of the kernel that computes the first sum over tiles."""
-    steps = PlanChoices(known, shape=shape_of(lanes=8)).chosen(plan(graph)).steps
-    tiles = next(step for step in steps if isinstance(step, RunTiles))
-    assert tiles.wide is None
-    return tiles.tiles.kernel.name
+def step_at(graph: Graph, known: dict[str, int], **fields: Any) -> RunTiles:
+    """The first sum over tiles at some sizes, on a device with these numbers."""
+    shape = replace(shape_of(lanes=8), shares_in_groups=False, **fields)
+    choices = PlanChoices(known, 1 << 15, shape)
+    steps = choices.chosen(plan(graph, shape=shape)).steps
+    return next(step for step in steps if isinstance(step, RunTiles))
+
+
+def tile_at(graph: Graph, known: dict[str, int], **fields: Any) -> SumTile | None:
+    """Its tile; `None` if its kernel is that for all sizes."""
+    step = step_at(graph, known, **fields)
+    return None if step.chosen is None else step.chosen.tile
 
 
 def graph_of(x: Value, y: Value, result: Value) -> Graph:
@@ -42,107 +49,104 @@ def of_product(element: Type = FLOAT) -> Graph:
 
 
 @pytest.mark.parametrize(
-    ("sizes", "name"),
+    ("sizes", "held", "steps", "team"),
     [
-        ({"n": 5, "k": 128, "m": 16}, "wide_tiles"),
-        ({"n": 8, "k": 126, "m": 16}, "wide_tiles"),
-        ({"n": 8, "k": 8, "m": 18}, "tiles"),
-        ({"n": 8, "k": 64, "m": 16}, "short_tiles"),
-        ({"n": 8, "k": 0, "m": 0}, "short_tiles"),
-        ({"n": 3, "k": 8, "m": 18}, "narrow_tiles"),
-        ({"n": 8, "k": 8, "m": 3}, "narrow_tiles"),
-        ({"n": 8, "k": 8}, "tiles"),
-        ({}, "tiles"),
+        ({"n": 1024, "k": 64, "m": 1024}, (16, 4), 4, 8),
+        ({"n": 1024, "k": 63, "m": 1024}, (16, 4), 1, 8),
+        ({"n": 64, "k": 64, "m": 64}, (8, 4), 4, 8),
+        ({"n": 5, "k": 128, "m": 16}, (5, 8), 4, 1),
+        ({"n": 3, "k": 8, "m": 18}, (3, 4), 4, 1),
+        ({"n": 1, "k": 512, "m": 512}, (1, 4), 4, 1),
     ],
     ids=str,
 )
-def test_rows_of_the_right_matrix_have_to_be_multiples_of_four(
-    sizes: dict[str, int], name: str
+def test_tiles_are_as_large_as_the_results_and_registers_allow(
+    sizes: dict[str, int], held: tuple[int, int], steps: int, team: int
 ) -> None:
-    assert kernel_at(of_product(), sizes) == name
+    tile = tile_at(of_product(), sizes)
+    assert tile is not None
+    assert (tile.held, tile.steps, tile.team) == (held, (steps,), team)
 
 
-@pytest.mark.parametrize("element", [HALF, DOUBLE])
-def test_only_floats_are_loaded_by_four(element: Type) -> None:
-    assert kernel_at(of_product(element), {"n": 8, "k": 8, "m": 16}) == "tiles"
+def test_sizes_that_are_open_have_a_kernel_for_all_sizes() -> None:
+    assert tile_at(of_product(), {}) is None
+    assert tile_at(of_product(), {"n": 8, "k": 8}) is None
+    assert tile_at(of_product(), {"n": 8, "k": 8, "m": 8}) is not None
 
 
-def test_known_extents_decide_without_any_size() -> None:
-    x, y = array((8, 12)), array((12, 16))
-    assert kernel_at(graph_of(x, y, product(x, y)), {}) == "short_tiles"
-    x, y = array((8, 12)), array((12, 15))
-    assert kernel_at(graph_of(x, y, product(x, y)), {}) == "tiles"
+@pytest.mark.parametrize(("element", "by_four"), [(FLOAT, 4), (HALF, 4), (DOUBLE, 1)])
+def test_numbers_of_up_to_32_bits_are_loaded_by_four(element: Type, by_four: int) -> None:
+    step = step_at(of_product(element), {"n": 64, "k": 64, "m": 64})
+    kernel = step.works[0].kernel
+    assert {b.type.element for b in kernel.buffers if b.access is Access.IN} == {
+        Vector(element, 4) if by_four == 4 else element
+    }
 
 
 @pytest.mark.parametrize(
-    ("rows", "columns", "lanes", "team"),
-    [(64, 64, 8, 8), (64, 64, 32, 8), (64, 64, 7, 4), (64, 64, 4, 4), (64, 64, 3, GROUPED),
-     (64, 64, 1, GROUPED), (26, 28, 8, 8), (25, 32, 8, 4), (8, 64, 8, 4), (64, 16, 8, 4),
-     (64, 40, 8, 4), (64, 4, 8, WIDE), (64, 20, 8, WIDE)],
+    ("rows", "columns", "teams", "team"),
+    [(1024, 1024, (8, 4), 8), (1024, 1024, (4,), 4), (1024, 1024, (), 1), (1024, 4, (8, 4), 4),
+     (1024, 3, (8, 4), 1), (5, 1024, (8, 4), 1)],
 )  # fmt: skip
 def test_teams_share_loads_where_few_of_their_threads_are_idle(
-    rows: int, columns: int, lanes: int, team: int
+    rows: int, columns: int, teams: tuple[int, ...], team: int
 ) -> None:
-    (step,) = plan(of_product()).steps
-    assert isinstance(step, RunTiles)
-    assert step.wide is not None
-    sizes = {"n": rows, "k": 8, "m": columns}
-    assert PlanChoices(sizes, 1 << 14, shape_of(lanes=lanes)).tiles_kind(step.wide) == team
+    tile = tile_at(of_product(), {"n": rows, "k": 8, "m": columns}, lane_teams=teams)
+    assert tile is not None
+    assert tile.team == team
 
 
 @pytest.mark.parametrize(
-    ("workgroup", "group_bytes", "kind"),
-    [(64, 2048, GROUPED), (64, 2047, WIDE), (128, 4096, GROUPED), (100, 16384, WIDE)],
+    ("sizes", "workgroup", "block"),
+    [
+        ((64, 8, 64), 64, (32, 32)),
+        ((1024, 8, 1024), 64, (64, 64)),
+        ((4096, 64, 4096), 256, (128, 128)),
+        ((512, 64, 512), 256, (64, 64)),
+        ((64, 9, 64), 64, None),
+        ((20, 8, 64), 64, None),
+        ((64, 8, 64), 96, None),
+    ],
+    ids=str,
 )
-def test_teams_share_in_memory_of_a_workgroup_where_they_and_their_loads_fit(
-    workgroup: int, group_bytes: int, kind: int
+def test_workgroups_share_loads_of_blocks(
+    sizes: tuple[int, int, int], workgroup: int, block: tuple[int, int] | None
 ) -> None:
-    (step,) = plan(of_product()).steps
-    assert isinstance(step, RunTiles)
-    assert step.wide is not None
-    sizes, shape = {"n": 64, "k": 8, "m": 64}, replace(shape_of(), workgroup=workgroup)
-    assert PlanChoices(sizes, group_bytes, shape).tiles_kind(step.wide) == kind
-    shape = replace(shape, shares_in_groups=False)
-    assert PlanChoices(sizes, group_bytes, shape).tiles_kind(step.wide) == WIDE
+    known = dict(zip("nkm", sizes, strict=True))
+    shape = replace(shape_of(), workgroup=workgroup)
+    for group_bytes in (1 << 15, 256):
+        choices = PlanChoices(known, group_bytes, shape)
+        (step,) = choices.chosen(plan(of_product(), shape=shape)).steps
+        assert isinstance(step, RunTiles)
+        assert step.chosen is not None
+        tile = step.chosen.tile
+        is_grouped = block is not None and group_bytes > 256
+        assert tile.is_grouped == is_grouped
+        if is_grouped:
+            assert (tile.block(0), tile.block(1)) == block
 
 
-def test_teams_of_eight_need_a_known_number_of_rows() -> None:
-    x, y = array((N, 8)), array((8, 64))
-    (step,) = plan(graph_of(x, y, product(x, y))).steps
-    assert isinstance(step, RunTiles)
-    assert step.wide is not None
-    assert PlanChoices({}, shape=shape_of(lanes=8)).tiles_kind(step.wide) == 4
-    assert PlanChoices({"n": 64}, shape=shape_of(lanes=8)).tiles_kind(step.wide) == 8
-
-
-@pytest.mark.parametrize(
-    ("elements", "columns", "team"), [(8, 64, 4), (8, 20, WIDE), (6, 64, 4), (8, 4, WIDE)]
-)
-def test_teams_share_the_row_of_a_vector_times_a_matrix(
-    elements: int, columns: int, team: int
-) -> None:
-    x, y = array((1, elements)), array((elements, columns))
-    (step,) = plan(graph_of(x, y, product(x, y))).steps
-    assert isinstance(step, RunTiles)
-    assert step.wide is not None
-    assert PlanChoices({}, shape=shape_of(lanes=8)).tiles_kind(step.wide) == team
-    in_turn = shape_of(lanes=8, is_parallel=False)
-    (step,) = PlanChoices({}, shape=in_turn).chosen(plan(graph_of(x, y, product(x, y)))).steps
-    assert isinstance(step, RunTiles)
-    parts = walk.all_expressions(step.tiles.kernel.body)
-    assert any(isinstance(e, nodes.OfTeam) for e in parts) == (team != WIDE and elements == 8)
+def test_a_block_loads_each_row_and_column_once() -> None:
+    x, y = array((256, 64)), array((64, 256))
+    shape = replace(shape_of(), workgroup=256)
+    (step,) = PlanChoices({}, 1 << 15, shape).chosen(plan(graph_of(x, y, product(x, y)))).steps
+    body = step.works[0].kernel.body
+    loads = [e for e in walk.all_expressions(body) if isinstance(e, nodes.Load)]
+    of_memory = {id(e): e for e in loads if e.buffer.startswith("x")}.values()
+    assert all(e.type == Vector(FLOAT, 4) for e in of_memory)
+    # A thread loads four rows, or four elements of four columns, by four.
+    assert len({(e.buffer, e.indices) for e in of_memory}) == 8
+    assert sum(isinstance(s, nodes.Barrier) for s in walk.statements(body)) == 2
 
 
 def test_sums_of_columns_share_nothing() -> None:
-    (step,) = plan(Graph((x := array((K, 64)),), (b.sum_over(x, (0,)),))).steps
-    assert isinstance(step, RunTiles)
-    assert step.wide is not None
-    assert PlanChoices({"k": 8}, shape=shape_of(lanes=8)).tiles_kind(step.wide) == WIDE
+    graph = Graph((x := array((K, 64)),), (b.sum_over(x, (0,)),))
+    tile = tile_at(graph, {"k": 8}, rows=replace(shape_of().rows, is_together=False))
+    assert tile is not None
+    assert (tile.held, tile.team) == ((4,), 1)
 
 
 # -- their values -------------------------------------------------------------------------------
-
-# `test_tiles.py` has the sizes at which no kind of these runs.
 
 SHAPES = [
     (16, 8, 16), (8, 4, 64), (4, 4, 4), (7, 8, 16), (13, 300, 32), (12, 16, 20), (36, 1024, 32),
@@ -150,15 +154,14 @@ SHAPES = [
     (32, 4, 64), (29, 12, 28), (44, 300, 60), (64, 5000, 32), (64, 3, 64), (13, 301, 32),
     (36, 1021, 32), (1, 5001, 512), (33, 1, 32), (20, 23, 7),
 ]  # fmt: skip
-"""Rows, elements and columns; at odd rows one gradient has no wide loads, at odd elements a thread
-takes one of them at a time."""
+"""Rows, elements and columns; some are multiples of 4."""
 
 
 @pytest.mark.gpu
 @pytest.mark.sample(5)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_products_and_their_gradients(
-    shape: tuple[int, int, int], kind: int, device: sad.Device
+    shape: tuple[int, int, int], kind: str, device: sad.Device
 ) -> None:
     check_product_and_gradients(*shape)
 
@@ -169,7 +172,7 @@ def test_products_and_their_gradients(
 @pytest.mark.parametrize("is_left", [False, True], ids=["", "left"])
 @pytest.mark.parametrize("is_right", [False, True], ids=["", "right"])
 def test_products_of_transposed_matrices_and_batches(
-    is_left: bool, is_right: bool, batch: tuple[int, ...], kind: int, device: sad.Device
+    is_left: bool, is_right: bool, batch: tuple[int, ...], kind: str, device: sad.Device
 ) -> None:
     x, y = drawn((*batch, 28, 20), (*batch, 20, 32))
     left = np.ascontiguousarray(np.swapaxes(x, -1, -2)) if is_left else x
@@ -186,24 +189,7 @@ def test_products_of_transposed_matrices_and_batches(
 
 @pytest.mark.gpu
 @pytest.mark.sample(5)
-def test_each_kind_runs_in_turn_at_the_same_sizes(kind: int, device: sad.Device) -> None:
-    x, y = drawn((16, 8), (8, 32))
-    asked: list[int] = []
-    chosen = PlanChoices.tiles_kind
-
-    def noted(*arguments: Any) -> int:
-        asked.append(chosen(*arguments))
-        return asked[-1]
-
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(PlanChoices, "tiles_kind", noted)
-        near(sad.array(x) @ y, x, y)
-    assert set(asked) == {kind if device.capabilities.subgroup_size >= kind else WIDE}
-
-
-@pytest.mark.gpu
-@pytest.mark.sample(5)
-def test_an_axis_of_a_batch_may_be_the_last(kind: int, device: sad.Device) -> None:
+def test_an_axis_of_a_batch_may_be_the_last(kind: str, device: sad.Device) -> None:
     x, y = drawn((16, 20, 8), (20, 32, 8))
     found = sad.einsum("ikb,kjb->ijb", x, y).numpy()
     exact = np.einsum("ikb,kjb->ijb", x.astype(np.float64), y)
@@ -212,7 +198,7 @@ def test_an_axis_of_a_batch_may_be_the_last(kind: int, device: sad.Device) -> No
 
 @pytest.mark.gpu
 @pytest.mark.sample(5)
-def test_reads_behind_reshapes_and_slices(kind: int, device: sad.Device) -> None:
+def test_reads_behind_reshapes_and_slices(kind: str, device: sad.Device) -> None:
     x, y = drawn((6, 4, 20), (40, 20))
 
     flat = x.reshape(24, 20)
@@ -229,7 +215,7 @@ def test_reads_behind_reshapes_and_slices(kind: int, device: sad.Device) -> None
 
 @pytest.mark.gpu
 @pytest.mark.sample(5)
-def test_a_kernel_that_moves_reads_overlapping_windows(kind: int, device: sad.Device) -> None:
+def test_a_kernel_that_moves_reads_overlapping_windows(kind: str, device: sad.Device) -> None:
     x, w = drawn((8, 4, 19), (16, 4, 4))
     exact = np.zeros((8, 16, 16))
     for k in range(4):
@@ -239,7 +225,7 @@ def test_a_kernel_that_moves_reads_overlapping_windows(kind: int, device: sad.De
 
 @pytest.mark.gpu
 @pytest.mark.sample(5)
-def test_padding_is_not_read(kind: int, device: sad.Device) -> None:
+def test_padding_is_not_read(kind: str, device: sad.Device) -> None:
     x, y = drawn((8, 16), (16, 16))
     zeros = np.zeros((4, 16), np.float32)
     padded = np.concatenate([zeros, x, zeros])
@@ -252,7 +238,7 @@ def test_padding_is_not_read(kind: int, device: sad.Device) -> None:
 
 @pytest.mark.gpu
 @pytest.mark.sample(5)
-def test_what_follows_a_product_is_part_of_its_kernel(kind: int, device: sad.Device) -> None:
+def test_what_follows_a_product_is_part_of_its_kernel(kind: str, device: sad.Device) -> None:
     x, y, bias, mask = drawn((36, 600), (600, 32), (32,), (36, 32))
 
     def layer(x: Any, y: Any, bias: Any, mask: Any) -> Any:
@@ -271,7 +257,7 @@ def test_what_follows_a_product_is_part_of_its_kernel(kind: int, device: sad.Dev
 @pytest.mark.parametrize("columns", [16, 32, 30, 29])
 @pytest.mark.parametrize("rows", [16, 21])
 def test_results_with_rows_and_columns_that_are_no_multiples(
-    rows: int, columns: int, kind: int, device: sad.Device
+    rows: int, columns: int, kind: str, device: sad.Device
 ) -> None:
     x, y, bias, side, residual = drawn(
         (rows, 12), (columns, 12), (columns,), (rows, 1), (rows, columns)
@@ -291,7 +277,7 @@ def test_results_with_rows_and_columns_that_are_no_multiples(
 @pytest.mark.sample(5)
 @pytest.mark.parametrize("start", [0, 4, 5])
 def test_results_that_read_only_parts_of_an_array(
-    start: int, kind: int, device: sad.Device
+    start: int, kind: str, device: sad.Device
 ) -> None:
     x, y, bias, shift = drawn((32, 12), (12, 32), (20,), (32, 40))
     moved = slice(start, start + 32)
@@ -314,36 +300,34 @@ def test_results_are_stored_by_four_where_their_rows_and_what_they_read_come_by_
         total = product(x, b.transpose(y, (1, 0)))
         finished = b.applied(ops.ADD, total, b.broadcast(bias, total.shape, (1,)))
         graph = Graph((x, y, bias), (finished,))
-        (step,) = PlanChoices(known, shape=shape_of(lanes=8)).chosen(plan(graph)).steps
-        assert isinstance(step, RunTiles)
-        element = step.tiles.kernel.buffer("y0").type.element
+        element = step_at(graph, known).works[-1].kernel.buffer("y0").type.element
         return 4 if element == Vector(FLOAT, 4) else 1
 
-    assert stores({"n": 16, "m": 32}) == 4
-    assert stores({"n": 15, "m": 32}) == 4
-    assert stores({"n": 16, "m": 30}) == 1
-    assert stores({"n": 16}) == 1
+    assert stores({"n": 1000, "m": 1000}) == 4
+    assert stores({"n": 1001, "m": 1000}) == 4
+    assert stores({"n": 1000, "m": 1001}) == 1
+    assert stores({"n": 1000}) == 1
 
 
 @pytest.mark.parametrize(("count", "squared"), [(8, "left"), (16, "right"), (64 * 4, "both")])
 def test_a_function_of_one_read_is_computed_where_that_is_loaded(count: int, squared: str) -> None:
-    x, y = array((64, 64)), array((64, 64))
+    x, y = array((1024, 64)), array((64, 1024))
     left = b.applied(ops.SQRT, x) if squared == "left" else x
     right = b.applied(ops.SQRT, y) if squared == "right" else y
     if squared == "both":
-        spread = [b.broadcast(v, (64, 64, 64), axes) for v, axes in ((x, (0, 2)), (y, (1, 2)))]
+        whole = (1024, 1024, 64)
+        spread = [b.broadcast(v, whole, axes) for v, axes in ((x, (0, 2)), (y, (2, 1)))]
         total = b.reduce(ops.ADD, b.applied(ops.SQRT, b.applied(ops.MUL, *spread)))
     else:
         total = product(left, right)
-    (step,) = PlanChoices({}, shape=shape_of(lanes=8)).chosen(plan(graph_of(x, y, total))).steps
-    assert isinstance(step, RunTiles)
-    parts = {id(e): e for e in walk.all_expressions(step.tiles.kernel.body)}.values()
+    body = step_at(graph_of(x, y, total), {}).works[0].kernel.body
+    parts = {id(e): e for e in walk.all_expressions(body)}.values()
     assert sum(isinstance(e, nodes.Apply) and e.op is ops.SQRT for e in parts) == count
 
 
 @pytest.mark.gpu
 @pytest.mark.sample(5)
-def test_functions_of_the_matrices_of_a_product(kind: int, device: sad.Device) -> None:
+def test_functions_of_the_matrices_of_a_product(kind: str, device: sad.Device) -> None:
     x, y = drawn((40, 12), (12, 32))
 
     def run(x: Any, y: Any) -> Any:
@@ -357,7 +341,7 @@ def test_functions_of_the_matrices_of_a_product(kind: int, device: sad.Device) -
 
 @pytest.mark.gpu
 @pytest.mark.sample(5)
-def test_distances_and_sums_of_columns(kind: int, device: sad.Device) -> None:
+def test_distances_and_sums_of_columns(kind: str, device: sad.Device) -> None:
     p, q = drawn((40, 12), (32, 12))
     found = sad.graph(lambda p, q: sad.sum((p[:, None] - q[None, :]) ** 2.0, axis=2))(p, q)
     difference = p[:, None].astype(np.float64) - q[None, :]
@@ -369,7 +353,7 @@ def test_distances_and_sums_of_columns(kind: int, device: sad.Device) -> None:
 
 @pytest.mark.gpu
 @pytest.mark.sample(5)
-def test_products_in_loops(kind: int, device: sad.Device) -> None:
+def test_products_in_loops(kind: str, device: sad.Device) -> None:
     x, w = drawn((8, 32), (32, 32))
     w = 0.3 * w
 
@@ -391,7 +375,7 @@ def test_products_in_loops(kind: int, device: sad.Device) -> None:
 
 @pytest.mark.gpu
 @pytest.mark.sample(5)
-def test_the_gradient_of_a_network(kind: int, device: sad.Device) -> None:
+def test_the_gradient_of_a_network(kind: str, device: sad.Device) -> None:
     shapes = (32, 16), (32, 4), (16, 32), (32,), (32, 16), (16,), (16, 4), (4,)
 
     def loss(points: Any, wanted: Any, *layers: Any) -> Any:
@@ -405,7 +389,7 @@ def test_the_gradient_of_a_network(kind: int, device: sad.Device) -> None:
 
 @pytest.mark.gpu
 @pytest.mark.sample(5)
-def test_arrays_that_start_inside_of_a_buffer(kind: int, device: sad.Device) -> None:
+def test_arrays_that_start_inside_of_a_buffer(kind: str, device: sad.Device) -> None:
     x, y = drawn((4, 8, 16), (16, 16))
     whole = sad.array(x)
     for k in range(4):
