@@ -22,6 +22,8 @@ from shaderad.plan.nest.vectors import comes_by_four
 
 _MOST_SUMS = 64
 """The most results of a thread."""
+_MOST_REGISTERS = 96
+"""The sums and loaded elements of a thread, beyond which its cost grows with them."""
 _MOST_ADDENDS = 256
 """The most addends that are written out."""
 _LONGEST_WRITTEN = 8
@@ -36,7 +38,9 @@ _MANY_BLOCKS = 128
 """Blocks of results that keep a device busy."""
 _LOAD_COST, _FOUR_COST = 8, 16
 """The costs of a load, and of a load of four, in additions of a product."""
-_IDLE_WEIGHT = 0.25
+_STEP_COST = 8
+"""The cost of a step of a loop, in additions of a product."""
+_IDLE_WEIGHT = 0.125
 """The power of the share of idle threads by which the cost of a tile grows."""
 SHORTEST_PART = 256
 """The addends of a part of a sum."""
@@ -111,8 +115,8 @@ class _KnownRead:
     may_load_four: bool
     may_share: bool
 
-    def cost(self, extents: Sequence[int]) -> float:
-        """The cost of its loads for a block of addends."""
+    def loaded(self, extents: Sequence[int]) -> tuple[float, int]:
+        """The cost of its loads for a block of addends, and the number of loaded elements."""
         apart = prod(e for s, e in zip(self.strides, extents, strict=True) if s is None)
         runs: list[tuple[int, int]] = []
         """Steps, and the number of elements that lie one step apart."""
@@ -132,7 +136,7 @@ class _KnownRead:
         if self.may_load_four and step == 1:
             fours, rest = divmod(length, WIDTH)
             cost = min(cost, fours * _FOUR_COST + min(rest * _LOAD_COST, _FOUR_COST))
-        return apart * cost
+        return apart * cost, apart * length
 
     def is_shared(self, team_axis: int, axis: int) -> bool:
         """True if the threads of a team, adjacent along `team_axis`, can load it along `axis`."""
@@ -209,8 +213,10 @@ class SumTiles:
             for steps in product(*steps_by_axis):
                 if prod(held) * prod(steps) > _MOST_ADDENDS:
                     continue
+                loads = [read.loaded((*held, *steps)) for read in self._reads]
                 for team, axis in self._teams(held):
-                    cost = self._cost(held, steps, team, axis)
+                    teams = [team if axis in read.axes else 1 for read in self._reads]
+                    cost = self._cost(held, steps, loads, teams)
                     if cost < least:
                         best, least = (held, steps, team, axis), cost
         assert best is not None
@@ -230,13 +236,9 @@ class SumTiles:
 
     def _is_shared_along(self, axis: int) -> bool:
         """True if results that are adjacent along an axis may use the same loads."""
-        count = len(self._rows)
-        return any(
-            read.strides[axis] == 0
-            or abs(read.strides[axis] or 0) == 1
-            or (read.strides[axis] is not None and any(read.strides[count:]))
-            for read in self._reads
-        )
+        if any(read.strides[axis] in (-1, 0, 1) for read in self._reads):
+            return True
+        return any(read.overlaps(axis, len(self._rows)) for read in self._work.reads)
 
     def _steps(self, axis: int) -> list[int]:
         """The elements of a summed axis that a thread may add at a time."""
@@ -266,19 +268,31 @@ class SumTiles:
         return all(read.is_shared(self._last, axis) for read in self._reads if axis in read.axes)
 
     def _cost(
-        self, held: Sequence[int], steps: Sequence[int], team: int, shared_axis: int
+        self,
+        held: Sequence[int],
+        steps: Sequence[int],
+        loads: Sequence[tuple[float, int]],
+        teams: Sequence[int],
     ) -> float:
-        """The cost of loads and additions for each addend that is needed."""
-        block = (*held, *steps)
-        cost = float(prod(block))
-        for read in self._reads:
-            is_shared = team > 1 and shared_axis in read.axes
-            cost += read.cost(block) / (team if is_shared else 1)
+        """The cost of loads and additions for each addend that is needed.
+
+        Args:
+            held: The results of a thread along each axis.
+            steps: The elements that it adds at a time along each summed axis.
+            loads: For each read, the cost of what a block of addends loads, and its elements.
+            teams: For each read, the threads that share its loads.
+        """
+        block, cost = prod(held) * prod(steps), float(_STEP_COST)
+        registers = prod(held)
+        for (load_cost, count), team in zip(loads, teams, strict=True):
+            cost += load_cost / team
+            registers += -(-count // team)
+        cost = (cost + block) * max(1.0, registers / _MOST_REGISTERS)
         tiles = [-(-extent // count) for extent, count in zip(self._rows, held, strict=True)]
         waste = prod(tiles) * prod(held) / max(1, prod(self._rows))
         threads = prod(tiles) * max(1, prod(self._summed) // SHORTEST_PART)
         idle = max(1.0, self._shape.enough_threads / max(1, threads)) ** _IDLE_WEIGHT
-        return cost * waste * idle / prod(block)
+        return cost * waste * idle / block
 
     def _tile(self, held: tuple[int, ...], steps: tuple[int, ...], team: int, axis: int) -> SumTile:
         rows = [*zip(self._rows, held, strict=True)]
