@@ -190,6 +190,9 @@ class Tags:
             text = f"{word}s{width}(offset)[offset % {width}]"
         own = f"static {kind} {word}(uint offset) {{ return {text}; }}"
         if kind == "half":
+            if role is Role.GROUP:
+                # Group memory has words: floats with the values of halves.
+                own = f"static {kind} {word}(uint offset) {{ return half(asfloat({text})); }}"
             return ["static uint word(uint offset) { return 0; }", f"override {own}", *wide]
         return [own, *wide]
 
@@ -198,7 +201,8 @@ class Tags:
         if word_bytes(t) == 2 and not self._arrays.is_atomic(role, name):
             text = self._arrays.words(role, name)
             half_head = "override static void setHalfWord(uint offset, half value)"
-            return [f"{head} {{}}", f"{half_head} {{ {self._arrays.guard}{text} = value; }}"]
+            value = "asuint(float(value))" if role is Role.GROUP else "value"
+            return [f"{head} {{}}", f"{half_head} {{ {self._arrays.guard}{text} = {value}; }}"]
         width = self._arrays.width(role, name)
         if width == 1:
             return [f"{head} {{ {self._arrays.write_text(role, name, 'bits')} }}"]
