@@ -31,7 +31,6 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "sum_group_limit": (1, 3, 128),
     "adds_at_barriers": (False, True),
     "held_additions": (0, 1, 4, 9),
-    "row_part": (1, 100, 4096),
     "held_words": (0, 8, 64),
     "wave": (1, 4, 64),
     "tile_rows": (1, 3, 4, 8, 16),

@@ -20,16 +20,16 @@ TEAMS = (4, 8)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut:
-    """The division of rows into chunks."""
+    """The division of rows into parts."""
 
     longest_whole: int
     """Longer rows are cut."""
     chunk_length: int
-    """Minimum elements of a chunk, until `chunk_limit` is reached."""
+    """Minimum elements of a part, until `chunk_limit` is reached."""
     chunk_limit: int
-    """Maximum number of chunks of all rows."""
+    """Maximum number of parts of all rows."""
     is_together: bool
-    """True if a workgroup may work on a chunk together; else each thread takes one."""
+    """True if threads of a workgroup may share rows and parts; else each thread takes one."""
 
     def __post_init__(self) -> None:
         for name in ("longest_whole", "chunk_length", "chunk_limit"):
@@ -44,7 +44,7 @@ class LaunchShape:
     """True if threads of a workgroup run in parallel. Otherwise a processor runs them in turn: a
     loop over adjacent indices costs less than one thread per index, and barriers cost time."""
     workgroup: int
-    """Threads of a workgroup; reductions and scans of rows choose their own."""
+    """Threads of a workgroup."""
 
     # -- kernels of the user ------------------------------------------------------------------
     group_limit: int
@@ -62,9 +62,7 @@ class LaunchShape:
     # -- reductions and scans of rows ---------------------------------------------------------
     rows: Cut
     rows_of_large_elements: Cut
-    """For elements that are too large for the memory of a workgroup."""
-    row_part: int
-    """Minimum elements of a part of a long row, if a workgroup folds each part."""
+    """For totals that are too large for the memory of a workgroup."""
     held_words: int
     """Maximum words of a row that a thread holds in registers; 0 if rows are read again."""
     wave: int
@@ -98,7 +96,7 @@ class LaunchShape:
         for name in ("group_limit", "held_additions", "held_words"):
             _check(self, name, getattr(self, name) >= 0)
         # Groups add their sums after the loop over their indices, at barriers.
-        at_least_one = ("sum_group_limit", "row_part", "tile_rows", "enough_threads", "stream")
+        at_least_one = ("sum_group_limit", "tile_rows", "enough_threads", "stream")
         for name in (*at_least_one, "shortest_stream"):
             _check(self, name, getattr(self, name) >= 1)
         # Group memory is too small for one of these elements per thread.
@@ -138,7 +136,8 @@ def _check(row: Cut | LaunchShape, name: str, is_right: bool) -> None:
         raise ValueError(f"`{name}` of a launch shape is {getattr(row, name)!r}")
 
 
-_CHUNKS_OF_GROUPS = Cut(longest_whole=8192, chunk_length=1024, chunk_limit=4096, is_together=True)
+# A chunk is four loads of four per thread; not measured.
+_CHUNKS_OF_GROUPS = Cut(longest_whole=8192, chunk_length=4096, chunk_limit=4096, is_together=True)
 _CHUNKS_OF_THREADS = Cut(longest_whole=2048, chunk_length=512, chunk_limit=4096, is_together=False)
 
 # Times relative to those with the number in the row, on one NVIDIA H200 through Vulkan. All except
@@ -153,7 +152,6 @@ _AT_ONCE = LaunchShape(
     held_additions=0,  # 4, with group_limit 1024 to 8192: 1.0 for the gradient of a mesh
     rows=_CHUNKS_OF_GROUPS,  # by threads: 1.32 to 3.97; others longer or shorter: 0.89 to 1.17
     rows_of_large_elements=_CHUNKS_OF_THREADS,
-    row_part=4096,  # four loads of four per thread; not measured
     held_words=64,  # not measured
     wave=64,  # not measured
     tile_rows=8,  # 4: 0.90 to 1.28; 16: 0.81 to 1.01
@@ -176,7 +174,6 @@ _IN_TURN = LaunchShape(
     held_additions=4,  # 0: 2.47 on a grid, 0.95 at random; 8: 1.00
     rows=_CHUNKS_OF_THREADS,  # together: 2.2 to 7.1; others longer or shorter: 0.91 to 1.33
     rows_of_large_elements=_CHUNKS_OF_THREADS,
-    row_part=4096,
     held_words=0,
     wave=64,
     tile_rows=8,  # 4: 0.85 to 1.10; 16: 0.86 to 1.18; SwiftShader 1.28 to 1.32, 0.86 to 0.95

@@ -216,16 +216,14 @@ class Stages:
                 lowered = lowered_now(kernel, choice.mode, self.variant(choice))
             return tuple(self.begun(dispatch, kernel.reported_name) for dispatch in lowered)
 
-    def begun(self, lowered: Lowered, kernel: str, *, is_generated: bool = False) -> Stage:
+    def begun(self, lowered: Lowered, kernel: str) -> Stage:
         """Starts to compile a lowered program.
 
         Args:
             lowered: The program.
             kernel: The kernel that its reports name; empty for programs that are generated.
-            is_generated: True if errors of the compiler are reported at the user's line.
         """
-        is_generated = is_generated or not kernel
-        stage = Stage(lowered, self._runtime, len(self.sites), is_generated=is_generated)
+        stage = Stage(lowered, self._runtime, len(self.sites), is_generated=not kernel)
         self.sites += [(kernel, site) for site in lowered.sites]
         return stage
 

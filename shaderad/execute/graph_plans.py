@@ -3,42 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from shaderad.device.lines import AtUserLine
 from shaderad.diagnostics.progress import Work
 from shaderad.execute.kept_schedules import KernelPrograms
-from shaderad.execute.kernel_steps import StagedPasses
-from shaderad.execute.plan_to_schedule import lowered_passes, schedule
+from shaderad.execute.plan_to_schedule import schedule
 from shaderad.execute.planned_steps import Known, MakeSchedule, PlannedSteps
 from shaderad.plan.call_kernels import CallKernel, Decision, deciding_values
 from shaderad.plan.choices import PlanChoices
-from shaderad.plan.nest.alternatives import by_passes, without_chains
 from shaderad.plan.planning import plan
 
 if TYPE_CHECKING:
     from shaderad.device.devices import Device
-    from shaderad.device.stages import Choice
     from shaderad.execute.schedule import Schedule
     from shaderad.ir.arrays import Graph, Value
-    from shaderad.plan.steps import Plan, RunPass
+    from shaderad.plan.steps import Plan
     from shaderad.runtime import Capabilities
-
-
-class GraphPrograms(KernelPrograms):
-    """The programs of one plan on a device."""
-
-    def of_pass(self, step: RunPass, choice: Choice) -> StagedPasses:
-        stages, kernel = self.device.stages, step.producer.kernel.reported_name
-        with AtUserLine():
-            passes = lowered_passes(step, stages.variant(self.windowed(choice)))
-            numbers = [
-                self.number(stages.begun(each.lowered, kernel, is_generated=True))
-                for each in passes.steps
-            ]
-        return StagedPasses(passes, tuple(numbers), step.shape)
 
 
 @dataclass(frozen=True)
@@ -53,10 +35,17 @@ class GraphPlan(PlannedSteps):
         return deciding_values([step for step in self.plan.steps if isinstance(step, CallKernel)])
 
     def decided(self, known: Known) -> Decision[MakeSchedule]:
-        decision = choices_of(known, self.capabilities).decided(self.plan)
+        choices = choices_of(known, self.capabilities)
+        decision = choices.decided(self.plan)
 
         def make() -> MakeSchedule:
-            return partial(_schedule, decision.make(), known.host_inputs)
+            chosen, by_windows = decision.make(), replace(choices, is_windowed=True)
+
+            def of(device: Device, is_windowed: bool) -> tuple[Schedule, KernelPrograms]:
+                plan = by_windows.chosen(self.plan) if is_windowed else chosen
+                return _schedule(plan, known.host_inputs, device, is_windowed)
+
+            return of
 
         return Decision(decision.numbers, make)
 
@@ -84,7 +73,6 @@ def choices_of(known: Known, capabilities: Capabilities) -> PlanChoices:
 def _schedule(
     plan: Plan, host_inputs: Sequence[int], device: Device, is_windowed: bool
 ) -> tuple[Schedule, KernelPrograms]:
-    programs = GraphPrograms(device, is_windowed=is_windowed)
-    plan = without_chains(by_passes(plan)) if is_windowed else plan
+    programs = KernelPrograms(device, is_windowed=is_windowed)
     with Work("graph", "planning"):
         return programs.settled(partial(schedule, plan, programs, host_inputs)), programs

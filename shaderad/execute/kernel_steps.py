@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Protocol
 
-from shaderad.compiler.row_layouts import LENGTH, ROWS
 from shaderad.device.stages import Choice, KernelFacts
 from shaderad.execute.conversion_kernels import RESULT, cast_kernel
 from shaderad.execute.planned_kernels import PlannedKernel, moved_over
@@ -18,7 +17,6 @@ from shaderad.execute.schedule import (
     BoundPart,
     Instruction,
     Key,
-    Let,
     Move,
     Places,
     Run,
@@ -30,22 +28,19 @@ from shaderad.execute.schedule import (
 )
 from shaderad.execute.sized_words import SizedFacts, sized_words
 from shaderad.execute.step_arrays import StepArrays
-from shaderad.execute.window_items import items_of_teams, items_of_threads
+from shaderad.execute.window_items import items_of_threads
 from shaderad.ir import sizes, types
 from shaderad.ir.arrays import ArrayType, Value, operand_name
 from shaderad.lower.bindings import ROLES, Mode, Role, thread_groups
 from shaderad.runtime import buffers
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-    from shaderad.compiler.row_layouts import Chunks
     from shaderad.execute.schedule import LaunchPlan, Schedule
     from shaderad.ir import nodes
     from shaderad.ir.sizes import Shape, Size
     from shaderad.lower.bindings import Lowered, Resource
-    from shaderad.lower.passes.rows import Passes
-    from shaderad.plan.steps import RunPass
 
 
 class Programs(Protocol):
@@ -63,24 +58,6 @@ class Programs(Protocol):
         ...
 
 
-class PlanPrograms(Programs, Protocol):
-    """The programs of a plan."""
-
-    def of_pass(self, step: RunPass, choice: Choice) -> StagedPasses:
-        """The dispatches of a reduction or scan; `choice` is its producer's."""
-        ...
-
-
-@dataclass(frozen=True, eq=False)
-class StagedPasses:
-    """The passes of a reduction or scan."""
-
-    passes: Passes
-    programs: tuple[int, ...]
-    shape: Shape
-    """The shape of all rows; the passes run along the last axis."""
-
-
 @dataclass
 class KernelStep:
     """A kernel with the values that it binds."""
@@ -96,8 +73,6 @@ class KernelStep:
     """Uniforms that hold sizes."""
     filled: frozenset[str] = frozenset()
     """Names of the arrays that hold what it adds to, or that it writes whole."""
-    passes: StagedPasses | None = None
-    """Passes that run in place of the kernel, which computes their elements."""
 
 
 @dataclass
@@ -117,16 +92,10 @@ class KernelBinder:
         self.programs = programs
         self.places = places
         self.instructions: list[Instruction] = []
-        self._pass_count = 0
 
     def add(self, step: KernelStep) -> None:
-        """Adds the instructions of one step; the arrays that its passes leave behind, by name."""
-        return _StepBinder(self, step).run()
-
-    def next_pass(self) -> int:
-        """A number that sets the sizes of one reduction or scan apart."""
-        self._pass_count += 1
-        return self._pass_count
+        """Adds the instructions of one step."""
+        _StepBinder(self, step).run()
 
 
 def schedule_of(
@@ -186,15 +155,13 @@ class _StepBinder:
         step = self._step
         if isinstance(step.kernel, PlannedKernel):
             self._add_built(step.kernel)
-        elif step.passes is None:
+        else:
             for program in self._programs.of_kernel(step.kernel, self._choice):
                 lowered = self._programs.lowered[program]
                 threads = self._arrays.thread_count(lowered, step.dim)
                 # Without threads nothing runs, whatever the number of groups.
                 groups = thread_groups(lowered, threads, step.dim)
-                self._add_program(program, threads, groups, threads)
-        else:
-            self._add_passes(step.passes)
+                self._add_program(program, threads, groups)
         for key, value in step.values.items():
             if not (ROLES[key[0]].is_read or key in self._written or self._is_sum(key)):
                 # No program had anything to write.
@@ -233,36 +200,8 @@ class _StepBinder:
             for instruction in schedule.instructions
         ]
 
-    def _add_passes(self, staged: StagedPasses) -> None:
-        """The dispatches that the number of rows and their length call for."""
-        passes, number = staged.passes, self._binder.next_pass()
-        given = {ROWS: sizes.product(staged.shape[:-1]), LENGTH: staged.shape[-1]}
-        formulas = {**given, **passes.formulas.by_name}
-        own = {name: sizes.symbol(f"${name}_{number}") for name in formulas}
-        for name, size in formulas.items():
-            known = size if name in given else sizes.substituted(size, own)
-            self._instructions.append(Let(f"${name}_{number}", known))
-        for one in passes.scratch:
-            value = Value(ArrayType(one.element, (sizes.substituted(one.count, own),)))
-            self._places.make(value)
-            self._arrays.shapes[one.name] = value.shape
-            self._values |= {(Role.INPUT, one.name): value, (Role.OUTPUT, one.name): value}
-        for one, program in zip(passes.steps, staged.programs, strict=True):
-            groups = sizes.substituted(one.group_count, own)
-            is_needed = sizes.substituted(one.is_needed, own)
-            self._add_program(program, groups, groups, is_needed, own, one.chunks)
-
-    def _add_program(
-        self,
-        program: int,
-        threads: Size,
-        groups: Size,
-        is_needed: Size,
-        formulas: Mapping[str, Size] | None = None,
-        chunks: Chunks | None = None,
-    ) -> None:
-        lowered = self._programs.lowered[program]
-        bound, formulas = _Bound(), formulas or {}
+    def _add_program(self, program: int, threads: Size, groups: Size) -> None:
+        lowered, bound = self._programs.lowered[program], _Bound()
         has_offset = lowered.has_offset
         for resource in lowered.resources:
             if resource.role in (Role.REPORT, Role.PRINT):
@@ -274,19 +213,16 @@ class _StepBinder:
             if lowered.is_windowed:
                 self._offset_by_base(resource, bound)
         facts = SizedFacts(self._step.dim, threads, groups, lowered.program.workgroup[0],
-                           self._arrays.shapes, bound.offsets, self._uniforms,
-                           formulas)  # fmt: skip
+                           self._arrays.shapes, bound.offsets, self._uniforms)  # fmt: skip
         windows = None
         if lowered.is_windowed:
             items = items_of_threads(lowered, self._step.dim, threads)
-            if chunks is not None:
-                items = items_of_teams(chunks, self._step.dim, formulas)
             facts = items.facts(facts)
             reaches = {r.slot: r.reach for r in lowered.resources if r.reach is not None}
-            numbers = {**dict(self._step.sizes), **formulas}
+            numbers = dict(self._step.sizes)
             windows = items.windows(reaches, bound.parts, self._arrays.shapes, numbers)
         words = sized_words(lowered, facts)
-        run = Run(program, tuple(bound.places), words, facts.group_count, is_needed, windows)
+        run = Run(program, tuple(bound.places), words, facts.group_count, threads, windows)
         self._instructions.append(run)
 
     # -- one resource ----------------------------------------------------------------------

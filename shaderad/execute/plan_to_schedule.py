@@ -9,14 +9,10 @@ from typing import TYPE_CHECKING
 from shaderad.device.stages import Choice
 from shaderad.execute import schedule as to
 from shaderad.execute.call_steps import add_call
-from shaderad.execute.kernel_steps import KernelBinder, KernelStep, PlanPrograms
+from shaderad.execute.kernel_steps import KernelBinder, KernelStep, Programs
 from shaderad.execute.schedule import Instruction, Move, Places, Schedule
-from shaderad.ir import arrays, sizes
 from shaderad.ir.types import Access
 from shaderad.lower.bindings import Mode, Role
-from shaderad.lower.passes.entries import result_name
-from shaderad.lower.passes.rows import INIT, RESULT, lower_reduce, lower_scan
-from shaderad.plan.reductions import ReduceFields
 from shaderad.plan.steps import (
     CallKernel,
     CopyValues,
@@ -24,7 +20,6 @@ from shaderad.plan.steps import (
     RepeatWhile,
     RunGroup,
     RunKernel,
-    RunPass,
     RunRows,
     RunTiles,
 )
@@ -33,13 +28,11 @@ if TYPE_CHECKING:
     from shaderad.execute.kernel_steps import Key
     from shaderad.ir.arrays import Value
     from shaderad.ir.sizes import Size
-    from shaderad.lower.bindings import Variant
-    from shaderad.lower.passes.rows import Passes
     from shaderad.plan.kernels import PlanKernel
     from shaderad.plan.steps import Plan, Step
 
 
-def schedule(plan: Plan, programs: PlanPrograms, host_inputs: Iterable[int] = ()) -> Schedule:
+def schedule(plan: Plan, programs: Programs, host_inputs: Iterable[int] = ()) -> Schedule:
     """The schedule of `plan` with these programs.
 
     `host_inputs` are the positions of inputs that are numbers of the host.
@@ -53,7 +46,7 @@ def schedule(plan: Plan, programs: PlanPrograms, host_inputs: Iterable[int] = ()
 class Scheduler:
     """The instructions of a plan, while they are written."""
 
-    def __init__(self, places: Places, programs: PlanPrograms) -> None:
+    def __init__(self, places: Places, programs: Programs) -> None:
         self.places = places
         self.binder = KernelBinder(programs, places)
         self._programs = programs
@@ -84,8 +77,6 @@ class Scheduler:
             add_while(self, step)
         elif isinstance(step, CallKernel):
             add_call(self.binder, step)
-        elif isinstance(step, RunPass):
-            self.binder.add(pass_step(step, self._programs, self.places))
         elif isinstance(step, RunRows | RunTiles):
             self._add_works(step.between, step.works)
         elif isinstance(step, CopyValues):
@@ -95,7 +86,7 @@ class Scheduler:
             assert isinstance(threads, int)
             self.binder.add(written_whole(step.work, group_threads=threads))
         else:
-            assert isinstance(step, RunKernel), "sizes decide about chains"
+            assert isinstance(step, RunKernel), "sizes decide about reductions and scans"
             places, writes = self.places, dict(step.work.writes)
             for name, base in step.bases.items():
                 target, size = places.number(writes[name]), places.byte_count(base)
@@ -113,48 +104,6 @@ class Scheduler:
         """Adds a copy to the start of another buffer."""
         if source != target:
             self.instructions.append(Move(source, start, target, 0, byte_count))
-
-
-def pass_step(step: RunPass, programs: PlanPrograms, places: Places) -> KernelStep:
-    """A reduction or scan."""
-    work = step.producer
-    values = {key: value for one in step.works for key, value in _read(one).items()}
-    shapes = dict(entry for one in step.works for entry in one.shapes)
-    results = {result_name(RESULT, k): v for k, v in enumerate(step.results)}
-    values |= {(Role.OUTPUT, name): v for name, v in results.items()}
-    values |= {(Role.OUTPUT, name): value for name, value in work.writes[1:]}
-    if step.init is not None:
-        values[Role.INPUT, INIT] = step.init
-    shapes |= {name: (sizes.product(value.shape),) for (_, name), value in values.items()
-               if name in results or name == INIT}  # fmt: skip
-    scalars = frozenset(
-        name
-        for (role, name), value in values.items()
-        if role is Role.UNIFORM and places.known_words(value) is None
-    )
-    sized = tuple(size for one in step.works for size in one.sizes)
-    choice = Choice(Mode.PRIMAL, work.bounds, "", frozenset(), scalars)
-    passes = programs.of_pass(step, choice)
-    return KernelStep(work.kernel, choice, work.dim, values, shapes, sized, passes=passes)
-
-
-def lowered_passes(step: RunPass, variant: Variant) -> Passes:
-    """The passes of `step`, lowered."""
-    node, kernel, epilogue = step.node, step.producer.kernel, step.epilogue
-    functions = () if epilogue is None else epilogue.functions
-    reader = None if epilogue is None or epilogue.reader is None else epilogue.reader.kernel
-    if not isinstance(node, arrays.Scan):
-        has_init = step.init is not None
-        op = node.ops if isinstance(node, ReduceFields) else node.op
-        return lower_reduce(
-            kernel, op, variant, functions, reader, has_init=has_init, only=step.needed
-        )
-    if epilogue is None:
-        return lower_scan(kernel, node.op, variant, only=step.needed)
-    return lower_scan(
-        kernel, node.op, variant, functions, reader,
-        is_mirrored=epilogue.is_mirrored, is_exclusive=epilogue.is_exclusive, only=step.needed,
-    )  # fmt: skip
 
 
 def written_whole(work: PlanKernel, group_threads: int = 0) -> KernelStep:

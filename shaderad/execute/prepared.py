@@ -52,7 +52,6 @@ ITERATIONS_PER_LOOK = 8
 """Iterations of a while loop between two looks at whether it goes on."""
 STEP_LIMIT = 1 << 22
 """Steps of a run: loops around dispatches are written out."""
-SIZE_BITS = 63
 _NO_UNIFORMS: Mapping[str, bytes] = MappingProxyType({})
 EARLY_BYTES = 1 << 16
 """The bytes that a run may fill at its start: next to nothing beside arrays of a megabyte."""
@@ -279,18 +278,9 @@ class _Preparation:
         if self._step_count > STEP_LIMIT:
             raise error("SR0678", limit=STEP_LIMIT)
 
-    def _known_size(self, one: to.Let) -> int:
-        """A size of a plan that was spoiled might grow for ever."""
-        value = self._size(one.size)
-        if value.bit_length() > SIZE_BITS:
-            raise OverflowError(f"a size `{one.name}` of {value.bit_length()} bits")
-        return value
-
     def _add(self, one: Instruction, inner: Block | None) -> None:
         self._count()
         match one:
-            case to.Let():
-                self._known[one.name] = self._known_size(one)
             case to.Run():
                 self._add_run(one)
             case to.Move():

@@ -91,14 +91,6 @@ Words = tuple[Size | UniformWord, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Let:
-    """Sets `name` to the value of `size` for all that follows."""
-
-    name: str
-    size: Size
-
-
-@dataclass(frozen=True, slots=True)
 class Run:
     """One dispatch, left out where `is_needed` or `group_count` is not positive."""
 
@@ -172,7 +164,7 @@ class RepeatBlockWhile:
 
 KernelInstruction = Run | Move | Set
 """The instructions of a schedule of one kernel."""
-Instruction = Let | KernelInstruction | RepeatBlock | RepeatBlockWhile
+Instruction = KernelInstruction | RepeatBlock | RepeatBlockWhile
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,9 +293,7 @@ def _used_here(one: Instruction) -> frozenset[int]:
         return frozenset((one.target,))
     if isinstance(one, RepeatBlock):
         return frozenset((*chain(*one.carries), *one.rows)).union(*map(_used_here, one.start))
-    if isinstance(one, RepeatBlockWhile):
-        return frozenset((*chain(*one.carries), one.goes_on, one.wants))
-    return frozenset()
+    return frozenset((*chain(*one.carries), one.goes_on, one.wants))
 
 
 def _used(one: Instruction) -> frozenset[int]:

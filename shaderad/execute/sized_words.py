@@ -25,10 +25,8 @@ class SizedFacts:
     """The start of an array in its bound buffer, in storage words."""
     uniforms: Mapping[str, Sequence[Size | UniformWord]]
     """The words of uniforms that are known; whoever runs the schedule passes those of others."""
-    formulas: Mapping[str, Size]
-    """The sizes of a pass by name: compiler/row_layouts.py."""
     first_item: Size = 0
-    """The first thread or team of a window."""
+    """The first thread of a window."""
 
 
 def sized_words(lowered: Lowered, facts: SizedFacts) -> tuple[Size | UniformWord, ...]:
@@ -71,5 +69,4 @@ _VALUES: dict[WordKind, Callable[[Word, SizedFacts], Size | UniformWord]] = {
     # Whoever records the dispatch writes its number there.
     WordKind.LAUNCH: lambda word, facts: 0,
     WordKind.SITE_BASE: lambda word, facts: sizes.symbol(SITE_BASE),
-    WordKind.SIZE: lambda word, facts: facts.formulas[word.name],
 }

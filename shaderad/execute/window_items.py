@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from shaderad.bodies.reaches import END_ITEM, FIRST_ITEM, window_symbols
-from shaderad.compiler.row_layouts import LENGTH, ROWS
 from shaderad.execute.schedule import Windows
 from shaderad.ir import sizes
 from shaderad.lower.bindings import thread_groups
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from shaderad.bodies.reaches import Reach
-    from shaderad.compiler.row_layouts import Chunks
     from shaderad.execute.schedule import BoundPart
     from shaderad.execute.sized_words import SizedFacts
     from shaderad.ir.sizes import Shape, Size
@@ -32,8 +30,6 @@ class WindowItems:
     first_number: Size
     group_count: Size
     """The groups of a window."""
-    formulas: Mapping[str, Size] = field(default_factory=dict[str, "Size"])
-    """Sizes of a pass that differ between windows."""
 
     def facts(self, whole: SizedFacts) -> SizedFacts:
         """The sources of the words of a window."""
@@ -41,7 +37,6 @@ class WindowItems:
             whole,
             thread_count=_WINDOW,
             group_count=self.group_count,
-            formulas={**whole.formulas, **self.formulas},
             first_item=sizes.symbol(FIRST_ITEM),
         )
 
@@ -81,19 +76,3 @@ def items_of_threads(lowered: Lowered, dim: Shape, threads: Size) -> WindowItems
     dim = (threads,) if lowered.threads_of else dim
     groups = thread_groups(lowered, _WINDOW)
     return WindowItems(threads, lowered.program.workgroup[0], dim, sizes.symbol(FIRST_ITEM), groups)
-
-
-def items_of_teams(chunks: Chunks, dim: Shape, formulas: Mapping[str, Size]) -> WindowItems:
-    def size(text: Size) -> Size:
-        return sizes.substituted(text, formulas)
-
-    if chunks.row_length != sizes.symbol(LENGTH):  # the elements are the totals of chunks
-        dim = (size(sizes.multiply(sizes.symbol(ROWS), chunks.row_length)),)
-    return WindowItems(
-        count=size(chunks.team_count),
-        step=size(chunks.team_width),
-        dim=dim,
-        first_number=size(chunks.start_of(sizes.symbol(FIRST_ITEM))),
-        group_count=size(chunks.group_count_of(_WINDOW)),
-        formulas={chunks.words["team_count"]: sizes.symbol(END_ITEM)},
-    )

@@ -82,7 +82,7 @@ class _Cut:
             return self.item_count
         step = self._step
         if not self._fits(first, min(first + step, self.item_count)):
-            self._refuse(first, min(first + step, self.item_count))
+            return self._end_of_row(first)
         low, high = 1, -(-(self.item_count - first) // step)
         while high - low > 1:
             middle = (low + high) // 2
@@ -90,6 +90,14 @@ class _Cut:
                 (middle, high) if self._fits(first, first + middle * step) else (low, middle)
             )
         return first + low * step
+
+    def _end_of_row(self, first: int) -> int:
+        """The end of a window that is smaller than others, so that it does not cross rows."""
+        row = max(1, prod(self._dim[1:]))
+        end, after = (first // row + 1) * row, min(first + self._step, self.item_count)
+        if end >= after or not self._fits(first, end):
+            self._refuse(first, after)
+        return end
 
     def _fits(self, first: int, end: int) -> bool:
         limit = self._capabilities.binding_bytes_limit

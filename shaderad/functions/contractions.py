@@ -2,7 +2,7 @@
 
 Axes have labels. Two arrays are multiplied over all axes of both, and summed over the axes that no
 other array or the result needs. The sum of products and its derivatives run over tiles
-(`plan/nest/sums.py`). Several arrays are contracted from the left, two at a time.
+(`plan/nest/sums/kernels.py`). Several arrays are contracted from the left, two at a time.
 """
 
 from __future__ import annotations

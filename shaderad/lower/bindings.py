@@ -169,7 +169,6 @@ class WordKind(Enum):
     BITS = "bits"  # the constant `index`, such as the bits of an infinity
     LAUNCH = "launch"  # the number of this dispatch on its device
     SITE_BASE = "site base"  # the first report site of this program in the device's table
-    SIZE = "size"  # the size `name` of a pass (lower/passes/rows.py)
 
 
 @dataclass(frozen=True)

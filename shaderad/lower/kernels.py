@@ -32,11 +32,11 @@ from shaderad.ir.walk import reachable, reads, statements, writes
 from shaderad.lower.bindings import Addition, Lowered, Mode, Variant
 from shaderad.lower.entry.points import (
     ENTRY_NAME,
-    KERNEL_ENTRY,
-    EntryWriter,
     group_limit,
     is_single_group,
+    note_needs,
     write_decoder,
+    write_entry,
     write_outputs,
 )
 from shaderad.lower.entry.scope import EntryScope
@@ -74,13 +74,6 @@ def lower_kernel(kernel: Kernel, mode: Mode, variant: Variant) -> tuple[Lowered,
         kernel = silent(kernel)
     with nesting(kernel.name, kernel.span):
         return _dispatches(kernel, mode, variant)
-
-
-def lower_around(kernel: Kernel, variant: Variant, around: EntryWriter) -> Lowered:
-    """The dispatch whose entry point `around` calls the body of `kernel` for each element."""
-    with nesting(kernel.name, kernel.span):
-        transforms = Transforms()
-        return _lower(transforms.kernel(kernel), Mode.PRIMAL, variant, transforms, around=around)
 
 
 def _dispatches(kernel: Kernel, mode: Mode, variant: Variant) -> tuple[Lowered, ...]:
@@ -128,7 +121,6 @@ def _lower(
     transforms: Transforms,
     *,
     second_pass: bool = False,
-    around: EntryWriter = KERNEL_ENTRY,
 ) -> Lowered:
     verified(kernel)
     resolved = resolve_outputs(kernel, variant.launch_shaped)
@@ -152,15 +144,14 @@ def _lower(
     module.is_second_winner_pass = second_pass
     module.shown_names |= {s.name: kernel.buffer(s.buffer).shown_name for s in resolved.sums}
     if variant.is_windowed:
-        body = (*resolved.body, *around.after)
-        reach_by_array = reaches(kernel, body, types, module.primals)
+        reach_by_array = reaches(kernel, resolved.body, types, module.primals)
         module.arrays.reaches = reach_by_array | dict.fromkeys(resolved.own, OWN)
     marks = marked(kernel, resolved.body, types, variant.natural, module.primals)
     verified(kernel, marks, types)
-    return _write(module, replace(resolved, body=marks), around)
+    return _write(module, replace(resolved, body=marks))
 
 
-def _write(module: Module, resolved: Resolved, around: EntryWriter) -> Lowered:
+def _write(module: Module, resolved: Resolved) -> Lowered:
     """Writes the parts of a module."""
     adjoint = None
     if module.mode is Mode.BACKWARD:
@@ -176,20 +167,19 @@ def _write(module: Module, resolved: Resolved, around: EntryWriter) -> Lowered:
     name = stem = module.names.make(module.kernel.name)
     if module.mode is Mode.FORWARD:
         stem = module.names.make(primal_name(module.kernel))
-    if around is KERNEL_ENTRY:
-        module.names.make(f"{stem}_{module.mode.value}", ENTRY_NAME)
+    module.names.make(f"{stem}_{module.mode.value}", ENTRY_NAME)
     if adjoint is None:
-        body_text: Piece | None = _write_body(module, resolved, name, around.own_uniforms)
+        body_text: Piece | None = _write_body(module, resolved, name)
     else:
         variant = module.variant
-        if around is KERNEL_ENTRY and variant.adds_together:
+        if variant.adds_together:
             module.uniform_additions = _uniform_additions(module, adjoint)
         # Threads that meet at barriers repeat the last index, and would hold its additions twice.
-        if around is KERNEL_ENTRY and may_hold(variant) and not module.goes_past_end:
+        if may_hold(variant) and not module.goes_past_end:
             module.held_counts = _held_counts(module, adjoint)
         name, body_text = module.function(adjoint), None
-    entry = EntryScope(module, resolved, name, around.own_uniforms)
-    around.note_needs(entry)
+    entry = EntryScope(module, resolved, name)
+    note_needs(entry)
     # The entry point may add tags, and tags may add words: `assemble` declares words last.
     strategies = module.strategies
     for h in strategies.hoisted:
@@ -199,7 +189,7 @@ def _write(module: Module, resolved: Resolved, around: EntryWriter) -> Lowered:
         module.arrays.tag(s.buffer)
     module.arrays.note_tags({b: b not in strategies.exclusive for b in module.variant.wanted})
     declarations = module.arrays.bind()
-    entry_name, entry_tags, entry_text = around.write(entry)
+    entry_name, entry_tags, entry_text = write_entry(entry)
     tags = Tags(module).write()
     outputs = write_outputs(module, resolved) if adjoint is None else None
     parts = [declarations, tags, entry_tags, *module.pieces, outputs, body_text, entry_text]
@@ -209,7 +199,7 @@ def _write(module: Module, resolved: Resolved, around: EntryWriter) -> Lowered:
         resources=tuple(module.arrays.resources),
         words=tuple(module.words),
         sites=tuple(module.sites),
-        group_limit=group_limit(entry) if around is KERNEL_ENTRY else 0,
+        group_limit=group_limit(entry),
         is_single_group=is_single_group(entry),
         strategies=dict(strategies.by_name),
         additions=() if adjoint is None else _additions(module, adjoint),
@@ -264,13 +254,11 @@ def _held_counts(module: Module, adjoint: Adjoint) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count}
 
 
-def _write_body(
-    module: Module, resolved: Resolved, name: str, own_uniforms: frozenset[str]
-) -> Piece:
+def _write_body(module: Module, resolved: Resolved, name: str) -> Piece:
     """The body as a function of indices, uniforms and hoisted elements."""
     kernel = module.kernel
     piece = Piece(kernel.span)
-    uniforms = {u.name: u.type for u in kernel.uniforms if u.name not in own_uniforms}
+    uniforms = {u.name: u.type for u in kernel.uniforms}
     indices: dict[str, Type] = dict.fromkeys(kernel.index_names, INT)
     parameters = {**indices, **uniforms, **module.strategies.types(kernel)}
     types = {**parameters, **resolved.local_types}

@@ -1,9 +1,8 @@
 """A plan for all sizes -> the plan at some sizes, on a device.
 
-Sizes decide whether one workgroup runs a loop (`in_group/`), which nests compute elements, rows and
-sums (`nest/choices.py`), which indices of a user's kernel are in range (`bodies/ranges.py`), which
-dispatches of reductions and scans run, and whether a step only copies. Where sizes are open, what
-is right for all of them runs.
+Sizes decide whether one workgroup runs a loop (`in_group/`), how threads share elements, rows and
+sums (`nest/`), which indices of a user's kernel are in range (`bodies/ranges.py`), and whether a
+step only copies. Where sizes are open, what is right for all of them runs.
 """
 
 from __future__ import annotations
@@ -21,8 +20,12 @@ from shaderad.plan.elements import base_of
 from shaderad.plan.in_group.loops import threads_of
 from shaderad.plan.in_group.writer import THREADS
 from shaderad.plan.kernels import PlanKernel
-from shaderad.plan.nest.choices import NestChoices
+from shaderad.plan.nest.element_choices import ElementChoices
 from shaderad.plan.nest.elementwise import FourElements
+from shaderad.plan.nest.limits import NestLimits
+from shaderad.plan.nest.row_choices import RowChoices
+from shaderad.plan.nest.scan_choices import ScanChoices
+from shaderad.plan.nest.sums.choices import SumChoices
 from shaderad.plan.planning import PORTABLE_BUFFER_LIMIT
 from shaderad.plan.steps import (
     CopyValues,
@@ -49,6 +52,7 @@ class PlanChoices:
         shape: How work is laid out over threads.
         are_fixed: True if the sizes of arrays are numbers in the kernels of loops.
         has_groups: False if no loop runs in one workgroup.
+        is_windowed: True if kernels run by windows of large arrays.
     """
 
     known: Mapping[str, int]
@@ -58,10 +62,17 @@ class PlanChoices:
     has_groups: bool = True
     numbers: Mapping[Value, int] = field(default_factory=dict[Value, int])
     buffer_limit: int = PORTABLE_BUFFER_LIMIT
+    is_windowed: bool = False
 
     @property
-    def _nests(self) -> NestChoices:
-        return NestChoices(self.known, self.group_bytes, self.shape, self.buffer_limit)
+    def _limits(self) -> NestLimits:
+        return NestLimits(
+            self.known, self.group_bytes, self.shape, self.buffer_limit, self.is_windowed
+        )
+
+    @property
+    def _rows(self) -> RowChoices:
+        return RowChoices(self._limits)
 
     def chosen(self, plan: Plan) -> Plan:
         """`plan` with the kernels that are the best ones."""
@@ -93,7 +104,7 @@ class PlanChoices:
 
     def _of_chain_or_step(self, step: Step) -> Decision[tuple[Step, ...]]:
         if isinstance(step, RunChain):
-            own = self._nests.of_chain(step)
+            own = self._rows.of_chain(step)
             return self._of_steps(step.links, (0,)) if own is None else own
         decision = self._of_step(step)
         return Decision(decision.numbers, lambda: (decision.make(),))
@@ -110,9 +121,9 @@ class PlanChoices:
     def _computed(self, step: Step) -> Decision[Step]:
         match step:
             case RunTiles():
-                return self._nests.of_tiles(step)
+                return SumChoices(self._limits).of_tiles(step)
             case RunKernel(by_four=FourElements() as by_four):
-                return self._nests.of_elements(step, by_four)
+                return ElementChoices(self._limits).of_elements(step, by_four)
             case Repeat():
                 return self._of_loop(step)
             case RepeatWhile():
@@ -120,29 +131,12 @@ class PlanChoices:
                 return Decision(body.numbers, lambda: replace(step, body=body.make()))
             case CallKernel():
                 return call_decision(step, self.known, self.numbers)
+            case RunPass(node=arrays.Scan()):
+                return ScanChoices(self._limits).of_scan(step, step.scans)
             case RunPass():
-                return self._of_pass(step)
+                return self._rows.of_reduction(step, step.rows)
             case _:
                 return Decision((), lambda: step)
-
-    # -- reductions and scans ----------------------------------------------------------------
-
-    def _of_pass(self, step: RunPass) -> Decision[Step]:
-        rows, length = sizes.product(step.shape[:-1]), step.shape[-1]
-        if not (self._nests.is_known(rows) and self._nests.is_known(length)):
-            return Decision((0,), lambda: step)
-        row_count, count = (sizes.evaluate(size, self.known) for size in (rows, length))
-        needed = step.layout(self.shape).needed(row_count, count)
-        by_passes = replace(step, needed=needed)
-        shared = None
-        if step.rows is not None:
-            shared = self._nests.of_rows(by_passes, step.rows(self.shape))
-        elif step.scans is not None and self.shape.rows.is_together and row_count * count > 0:
-            shared = self._nests.of_scan(by_passes, step.scans(self.shape))
-        if shared is not None:
-            return shared
-        bits = sum(1 << (k + 1) for k in needed)
-        return Decision((1 + bits,), lambda: by_passes)
 
     # -- loops -----------------------------------------------------------------------------
 
@@ -176,7 +170,7 @@ class PlanChoices:
                 return ()
 
     def _are_equal(self, a: Shape, b: Shape) -> bool:
-        if not all(map(self._nests.is_known, (*a, *b))):
+        if not all(map(self._limits.is_known, (*a, *b))):
             return False
         return all(
             sizes.evaluate(m, self.known) == sizes.evaluate(n, self.known)

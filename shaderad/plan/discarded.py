@@ -4,7 +4,7 @@ Where a `where` may discard a result, a product with its cotangent `bar` is
 ``select(isnan(part) & (bar == 0), 0, part)``, which keeps the derivative by `bar` (see
 `rules.arrays.layout`). If `part` is 0 or NaN where `bar` is 0, ``select(bar == 0, 0, part)`` has
 the same value; if `part` is 0 there, so has `part`. A sum of such products can leave all tests out
-unless it is NaN: see `nest/sum_writer.py`.
+unless it is NaN: see `nest/sums/writer.py`.
 """
 
 from __future__ import annotations

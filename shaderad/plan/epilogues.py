@@ -15,23 +15,20 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from shaderad.ir import arrays, nodes, sizes, walk
+from shaderad.ir import arrays, sizes
 from shaderad.ir import building as b
 from shaderad.ir import composing as c
-from shaderad.ir.arrays import Graph, Node, Value, operand_name
-from shaderad.ir.dags import in_order, substitute
-from shaderad.ir.nodes import Expr, Function, Parameter
+from shaderad.ir.arrays import Graph, Node, Value
+from shaderad.ir.dags import in_order
+from shaderad.ir.nodes import Expr
 from shaderad.ir.sizes import Shape
-from shaderad.ir.types import INT, WORD_BYTES, Type, byte_count, word_bytes
+from shaderad.ir.types import WORD_BYTES, byte_count, word_bytes
 from shaderad.plan.elements import View
-from shaderad.plan.kernels import IsStored, row_writer
+from shaderad.plan.kernels import IsStored, number_writer
 from shaderad.plan.positions import Indices, add, constant, number
-from shaderad.plan.statements import Written, may_report, write
+from shaderad.plan.statements import may_report
 from shaderad.plan.steps import Epilogue, RunKernel, RunPass, Step
 from shaderad.plan.storage import is_fused_node
-
-_TOTAL = "total"
-"""The parameter of an epilogue that holds the result of the pass."""
 
 
 def fused_onto_passes(graph: Graph) -> dict[Value, arrays.Elementwise]:
@@ -104,14 +101,6 @@ def followers(
     return by_sum
 
 
-def epilogue_of(node: arrays.Elementwise) -> Epilogue:
-    """The epilogue that computes `node`, which reads one result."""
-    total = c.variable(_TOTAL, node.operands[0].element)
-    names = map(operand_name, range(len(node.operands)))
-    written = write([substitute(node.expr, dict.fromkeys(names, total))])
-    return Epilogue((node.result,), (_function(written, total.type, {}),))
-
-
 def with_epilogues(
     steps: Sequence[Step], outputs: Iterable[Value], is_stored: IsStored, buffer_limit: int
 ) -> tuple[Step, ...]:
@@ -132,8 +121,8 @@ def with_epilogues(
         return v not in replaced and is_stored(v)
 
     for step in steps:
-        passes = _passes_before(step, fused)
-        for place, producer in passes:
+        for place, producer in _passes_before(step, fused):
+            assert isinstance(step, RunKernel)
             both = _fused(producer, step, counts, has_memory)
             later = fused[place + 1 :]
             if both is None or len(both.reads) + len(both.writes) > buffer_limit:
@@ -178,7 +167,7 @@ def _passes_before(step: Step, steps: Sequence[Step]) -> list[tuple[int, RunPass
 
 
 def _fused(
-    producer: RunPass, step: Step, counts: Mapping[Value, int], is_stored: IsStored
+    producer: RunPass, step: RunKernel, counts: Mapping[Value, int], is_stored: IsStored
 ) -> RunPass | None:
     """The pass that also stores what `step` does; `None` where there is none."""
     kept = tuple(v for v in producer.results if counts[v] > (v in step.reads))
@@ -189,8 +178,10 @@ def _fused(
     elif len(values) == 1 == len(rows) and values[0].shape == rows:
         epilogue = _scanned(producer, values[0], is_stored)
     else:
-        epilogue = None
-    return None if epilogue is None else replace(producer, epilogue=epilogue)
+        return None
+    if epilogue is None:
+        return None
+    return replace(producer, epilogue=replace(epilogue, name=step.work.kernel.name))
 
 
 def _reduced(step: RunPass, values: Sequence[Value], is_stored: IsStored) -> Epilogue | None:
@@ -200,10 +191,11 @@ def _reduced(step: RunPass, values: Sequence[Value], is_stored: IsStored) -> Epi
     if any(sizes.product(v.shape) != count or word_bytes(v.element) != WORD_BYTES for v in values):
         return None
     own = _Own(step, (count,), (*step.results, *values), is_stored)
-    written = [own.written(b.reshape(v, (count,)), f"t{k}_") for k, v in enumerate(values)]
+    for v in values:
+        own.compute(b.reshape(v, (count,)))
     if any(number(at, node.result.shape) != own.writer.own[0] for at in own.places):
         return None
-    return own.epilogue(values, written)
+    return Epilogue(tuple(values), own.reads)
 
 
 def _scanned(step: RunPass, value: Value, is_stored: IsStored) -> Epilogue | None:
@@ -212,17 +204,15 @@ def _scanned(step: RunPass, value: Value, is_stored: IsStored) -> Epilogue | Non
     """
     for is_mirrored in (False, True):
         own = _Own(step, value.shape, (*step.results, value), is_stored)
-        at = own.writer.mirrored if is_mirrored else own.writer.own
-        written = own.written(value, "t", at)
-        is_exclusive = own.places == {(add(own.writer.own[0], constant(-1)),)}
-        if is_exclusive or own.places == {own.writer.own}:
-            epilogue = own.epilogue([value], [written])
-            return replace(epilogue, is_mirrored=is_mirrored, is_exclusive=is_exclusive)
+        own.compute(value, own.writer.mirrored if is_mirrored else own.writer.own)
+        before = {(add(own.writer.own[0], constant(-1)),)}
+        if own.places in (before, {own.writer.own}):
+            return Epilogue((value,), own.reads, is_mirrored=is_mirrored)
     return None
 
 
 class _Own:
-    """Writes what one thread makes of its result of a pass.
+    """Finds what one thread reads to compute values from its result of a pass.
 
     Args:
         step: The pass.
@@ -238,40 +228,19 @@ class _Own:
         inside = frozenset((result, *computed))
         self.places: set[Indices] = set()
         """Where the result is read."""
-        self.writer = row_writer(shape, lambda v: v not in inside and is_stored(v), step.producer)
-        self._total = c.variable(_TOTAL, result.element)
-        self._uniforms = step.producer.kernel.uniforms
+        self.writer = number_writer(shape, lambda v: v not in inside and is_stored(v))
+        self._total = c.variable("total", result.element)
         self.writer.bind(result, self._element)
 
     def _element(self, at: Indices, _: View | None) -> Expr:
         self.places.add(at)
         return self._total
 
-    def written(self, value: Value, prefix: str, at: Indices | None = None) -> Written:
-        """Statements that compute an element of `value`."""
-        return self.writer.written(self.writer.values([value], at), prefix)
+    def compute(self, value: Value, at: Indices | None = None) -> None:
+        """Reads what an element of `value` needs."""
+        self.writer.values([value], at)
 
-    def epilogue(self, values: Sequence[Value], written: Sequence[Written]) -> Epilogue:
-        """The epilogue that stores `values`, which `written` computes."""
-        reader = self.writer.finish("epilogue", [s for w in written for s in w.body], ())
-        uniforms = (*self._uniforms, *reader.kernel.uniforms)
-        types = {self.writer.index_names[0]: INT, **{u.name: u.type for u in uniforms}}
-        functions = tuple(_function(w, self._total.type, types) for w in written)
-        return Epilogue(tuple(values), functions, reader)
-
-
-def _function(written: Written, total: Type, type_by_name: Mapping[str, Type]) -> Function:
-    """The function of a total and of those names in `type_by_name` that its statements read."""
-    (value,) = written.values
-    body = (*written.body, nodes.Return(value=value))
-    parts = list(walk.all_expressions(body))
-    read = {e.name for e in parts if isinstance(e, nodes.Var)}
-    types = {_TOTAL: total, **{name: t for name, t in type_by_name.items() if name in read}}
-    return Function(
-        name="epilogue",
-        parameters=tuple(Parameter(name=name, type=t) for name, t in types.items()),
-        result=value.type,
-        body=body,
-        local_types=dict(written.local_types),
-        buffers=tuple(dict.fromkeys(e.buffer for e in parts if isinstance(e, nodes.Load))),
-    )
+    @property
+    def reads(self) -> tuple[Value, ...]:
+        """The values in memory that are read."""
+        return self.writer.values_read

@@ -141,9 +141,7 @@ class _Text:
         name, epilogue = step.producer.kernel.name, step.epilogue
         is_read = name in ("input", "map_elements") and len(step.producer.reads) == 1
         fused = "" if is_read else f" of {name}"
-        # An epilogue that reads nothing but the result of its pass is part of the pass.
-        is_shown = epilogue is not None and epilogue.reader is not None
-        end = f", then {kernel_name(step.results[-1])}" if is_shown else ""
+        end = f", then {epilogue.name}" if epilogue is not None and epilogue.name else ""
         by = ", ".join(dict.fromkeys(op.name for op in ops))
         return f"{kind} by {by}{fused}{end}"
 
@@ -173,14 +171,19 @@ class _Text:
 
     def _threads(self, step: RunRows) -> str:
         """How threads share rows."""
-        sharing, lanes = step.sharing, step.sharing.team.lanes
-        adjacent = ""
-        if isinstance(sharing, RowSharing) and sharing.is_across:
-            adjacent = f", {sharing.team.span * sharing.rows} rows at once"
+        sharing = step.sharing
+        if sharing is None:
+            return ""
+        lanes, adjacent = sharing.team.lanes, ""
+        if isinstance(sharing, RowSharing):
+            lanes = 1 if sharing.are_apart else lanes
+            if sharing.is_across:
+                adjacent = f", {sharing.team.span * sharing.rows} rows at once"
+        threads = "a thread" if lanes == 1 else f"{lanes} threads"
         if not step.between:
-            return f", {lanes} threads per row{adjacent}"
+            return f", {threads} per row{adjacent}"
         parts = self._size(step.between[0].shape[-1])
-        return f", {parts} parts per row, {lanes} threads per part{adjacent}"
+        return f", {parts} parts per row, {threads} per part{adjacent}"
 
     # -- values ----------------------------------------------------------------------------
 

@@ -124,12 +124,6 @@ def number_writer(
     return Writer(shape, is_stored, _Facts(ways=defaultdict(lambda: {"at"})), known=known)
 
 
-def row_writer(shape: Shape, is_stored: IsStored, beside: PlanKernel) -> Writer:
-    """A writer of statements that join the kernel `beside`, for threads of one axis."""
-    facts = _Facts(ways=defaultdict(lambda: {"at"}))
-    return Writer(shape, is_stored, facts, beside)
-
-
 class Writer:
     """Builds one kernel: its arrays, uniforms, index and statements."""
 
@@ -138,11 +132,9 @@ class Writer:
         shape: Shape,
         is_stored: IsStored,
         facts: _Facts | None,
-        beside: PlanKernel | None = None,
         known: Mapping[str, Size] = NOTHING_KNOWN,
     ) -> None:
         self.shape = shape
-        first = 0 if beside is None else len(beside.kernel.parameters)
         self.facts = _Facts()
         self.local_types: dict[str, Type] = {}
         self._known = facts
@@ -150,7 +142,7 @@ class Writer:
         self.launch: Shape = (sizes.product(shape),) if self._is_flat or not shape else shape
         """Extents of the launch."""
         self.index_names = INDEX_NAMES[: len(self.launch)]
-        self.positions = Positions(first, known)
+        self.positions = Positions(known)
         self.own = self._own_position()
         self._bound: dict[Value, Bound] = {}
         self.elements = Elements(
@@ -163,12 +155,8 @@ class Writer:
         self._stored_vectors: set[str] = set()
         """Names of outputs, arrays of numbers, that are stored by four."""
         self._scalars: dict[Value, nodes.Uniform] = {}
-        self._numbers = count(first)
+        self._numbers = count()
         self._scratch: list[tuple[nodes.Buffer, Shape]] = []
-        self._others: frozenset[Value] = frozenset()
-        """The values that the other kernel binds."""
-        if beside is not None:
-            self._join(beside)
 
     def _own_position(self) -> Indices:
         if self._known is None or self._known.is_flat:
@@ -183,17 +171,6 @@ class Writer:
             constant(0) if extent == 1 else self.positions.of(name)
             for name, extent in zip(names, self.shape, strict=False)
         )
-
-    def _join(self, other: PlanKernel) -> None:
-        """Reuses the uniforms of `other`, and those of its arrays that have one axis."""
-        buffers = {b.name: b for b in other.kernel.buffers}
-        uniforms = {u.name: u for u in other.kernel.uniforms}
-        for name, value in other.reads:
-            if name in uniforms:
-                self._scalars[value] = uniforms[name]
-            elif buffers[name].type.rank == 1:
-                self._buffers[value, value.shape] = buffers[name]
-        self._others = frozenset((*self._scalars, *(value for value, _ in self._buffers)))
 
     @property
     def mirrored(self) -> Indices:
@@ -248,6 +225,8 @@ class Writer:
         if view is None and sizes.product(value.shape) == 1:
             return c.variable(self._scalar(value).name, value.element)
         shape = value.shape if view is None else view.shape
+        if view is not None and self._known is not None:
+            self._known.ways[value, shape] = {"checked"}
         buffer = self._buffer((value, shape))
         way = self._way(value, at) if view is None else "checked"
         self.note_read((value, shape), way)
@@ -295,6 +274,11 @@ class Writer:
         return len(self._buffers) + len(self._scalars)
 
     @property
+    def values_read(self) -> tuple[Value, ...]:
+        """The values that the kernel reads so far."""
+        return tuple(dict.fromkeys((*self.arrays_read, *self._scalars)))
+
+    @property
     def arrays_read(self) -> list[Value]:
         """The arrays that the kernel reads so far."""
         return [v for v, _ in self._buffers]
@@ -337,12 +321,12 @@ class Writer:
     def finish(
         self, name: str, body: Sequence[Stmt], outputs: Sequence[tuple[str, Value, Access]]
     ) -> PlanKernel:
-        read = [(b, v, shape) for (v, shape), b in self._buffers.items() if v not in self._others]
+        read = [(b, v, shape) for (v, shape), b in self._buffers.items()]
         read += [(b, v, _by_four(v)) for v, b in self._vectors.items()]
         written = [self._output(*output) for output in outputs]
         scratch = [b for b, _ in self._scratch]
         buffers = (*(b for b, _, _ in (*read, *written)), *scratch)
-        scalars = {u: v for v, u in self._scalars.items() if v not in self._others}
+        scalars = {u: v for v, u in self._scalars.items()}
         lengths = (nodes.Uniform(name=n, path=(n,), type=INT) for n, _ in self.positions.uniforms)
         uniforms = (*scalars, *lengths)
         shapes = [

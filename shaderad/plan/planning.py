@@ -21,7 +21,7 @@ from shaderad.ir.sizes import Shape
 from shaderad.ir.types import byte_count
 from shaderad.plan import scatters, sorting
 from shaderad.plan.elements import base_of
-from shaderad.plan.epilogues import epilogue_of, followers, fused_onto_passes, with_epilogues
+from shaderad.plan.epilogues import followers, fused_onto_passes, with_epilogues
 from shaderad.plan.in_group.loops import group_loop
 from shaderad.plan.invariants import hoisted
 from shaderad.plan.joined_calls import (
@@ -33,12 +33,11 @@ from shaderad.plan.joined_calls import (
 )
 from shaderad.plan.kernels import PlanKernel, cluster, kernel_name
 from shaderad.plan.loops import loop_kernels, repeat, repeat_while
-from shaderad.plan.nest.alternatives import without_chains
-from shaderad.plan.nest.chains import with_chains
+from shaderad.plan.nest.chains import with_chains, without_chains
 from shaderad.plan.nest.elementwise import FourElements
 from shaderad.plan.nest.row_work import RowWork
 from shaderad.plan.nest.rows import Rows
-from shaderad.plan.nest.sums import Sums, has_column_sum, has_tiles, sums_of
+from shaderad.plan.nest.sums.kernels import Sums, has_column_sum, has_tiles, sums_of
 from shaderad.plan.nest.transposed import TransposedElements
 from shaderad.plan.reductions import ReduceFields, Reduction, has_neutral
 from shaderad.plan.scatters import by_index, is_sum, joined_scatters, sums_and_elements, threads_for
@@ -452,7 +451,7 @@ class _Planner:
 
     def _epilogue(self, node: Reduction | arrays.Scan) -> Epilogue | None:
         fused = self._fused.get(node.result)
-        return None if fused is None else epilogue_of(fused)
+        return None if fused is None else Epilogue((fused.result,))
 
     def _loop(self, node: arrays.Loop | arrays.WhileLoop) -> Sequence[Step]:
         """Kernels that contain the loop, or else one step that repeats the plan of the body."""

@@ -66,12 +66,10 @@ class Positions:
     """The bases of the positions in one kernel, and the uniforms that its sizes become.
 
     Args:
-        first: The number in the name of the first uniform.
         known: Symbols of sizes that are numbers in this kernel.
     """
 
-    def __init__(self, first: int = 0, known: Mapping[str, Size] = NOTHING_KNOWN) -> None:
-        self._first = first
+    def __init__(self, known: Mapping[str, Size] = NOTHING_KNOWN) -> None:
         self._known = known
         self._bases: list[Expr] = []
         self._number_by_base: dict[int, int] = {}
@@ -163,7 +161,7 @@ class Positions:
             return c.whole(size)
         if not self._expr_by_symbol.keys().isdisjoint(sizes.symbols(size)):
             return self._expanded(size)
-        fresh = f"{_SIZE}{self._first + len(self._name_by_size)}"
+        fresh = f"{_SIZE}{len(self._name_by_size)}"
         name = self._name_by_size.setdefault(size, fresh)
         self._size_by_name[name] = size
         return c.variable(name, INT)

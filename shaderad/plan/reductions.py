@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from shaderad.ir import arrays
+from shaderad.ir import arrays, ops
 from shaderad.ir import building as b
 from shaderad.ir import composing as c
 from shaderad.ir.arrays import ArrayType, Node, Reducer, Value
 from shaderad.ir.nodes import Expr, Function
-from shaderad.ir.types import Struct, Type
+from shaderad.ir.types import Struct, Type, is_bool
 from shaderad.rules.arrays.scan_operators import combined
 
 
@@ -52,9 +52,19 @@ def ops_of(node: Reduction) -> tuple[Reducer, ...]:
 def combined_elements(node: Reduction, left: Expr, right: Expr) -> Expr:
     """Two elements of `node`, combined."""
     if isinstance(node, arrays.Reduce):
-        return combined(node.op, left, right)
+        return combined_by(node.op, left, right)
     parts = zip(node.ops, _fields(left), _fields(right), strict=True)
     return c.construct(left.type, [combined(*part) for part in parts])
+
+
+def combined_by(op: Reducer, left: Expr, right: Expr) -> Expr:
+    """``left op right``; sums of structs by field, whole numbers included."""
+    if op == ops.ADD and isinstance(left.type, Struct):
+        pairs = zip(_fields(left), _fields(right), strict=True)
+        return c.construct(left.type, [combined_by(op, a, b) for a, b in pairs])
+    if op == ops.ADD and is_bool(left.type):
+        return c.zero(left.type)
+    return combined(op, left, right)
 
 
 def _fields(x: Expr) -> list[Expr]:

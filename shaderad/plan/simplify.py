@@ -28,7 +28,7 @@ from shaderad.ir.prints import silent
 from shaderad.ir.sizes import Shape
 from shaderad.ir.types import BOOL, FLOAT, INT, UINT, Struct, leaves
 from shaderad.plan.discarded import simply_discarded
-from shaderad.plan.nest.sums import has_tiles
+from shaderad.plan.nest.sums.kernels import has_tiles
 from shaderad.plan.reductions import joined
 from shaderad.plan.scatters import is_atomic, summed
 from shaderad.plan.sorting import extreme_by_reduction, sort_in_rounds

@@ -11,19 +11,17 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
 
 from shaderad.compiler.launch_shapes import LaunchShape
-from shaderad.compiler.row_layouts import RowLayout, reduction_layout, scan_layout
 from shaderad.ir import arrays
 from shaderad.ir.arrays import Value
-from shaderad.ir.nodes import Function
 from shaderad.ir.sizes import Shape, Size
 from shaderad.plan.call_kernels import CallKernel
 from shaderad.plan.kernels import PlanKernel
 from shaderad.plan.nest.elementwise import FourElements
-from shaderad.plan.nest.row_work import RowSharing, RowWork, has_rows
+from shaderad.plan.nest.row_work import RowSharing, RowWork
 from shaderad.plan.nest.rows import Rows
 from shaderad.plan.nest.scan_sharing import ScanSharing
-from shaderad.plan.nest.scans import Scans, has_scan
-from shaderad.plan.nest.sums import SumKernels, Sums
+from shaderad.plan.nest.scans import Scans
+from shaderad.plan.nest.sums.kernels import SumKernels, Sums
 from shaderad.plan.nest.transposed import TransposedElements
 from shaderad.plan.reductions import Reduction
 
@@ -56,15 +54,12 @@ class Epilogue:
 
     values: tuple[Value, ...]
     """The values that are stored in place of the results; a scan has one."""
-    functions: tuple[Function, ...]
-    """Each takes a result, and, unless there are several rows of a scan, its index and uniforms,
-    by name."""
-    reader: PlanKernel | None = None
-    """A kernel without outputs that binds what `function` reads and the producer does not."""
+    reads: tuple[Value, ...] = ()
+    """The values that they are computed from besides the results."""
+    name: str = ""
+    """The name of the kernel whose place it takes; empty for an operation of the result alone."""
     is_mirrored: bool = False
     """True if the value for index ``i`` of ``n`` is stored at ``n - 1 - i``."""
-    is_exclusive: bool = False
-    """True if the function takes the result before its index, undefined at index 0."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,47 +73,30 @@ class RunPass:
     init: Value | None = None
     """The initial value of each row."""
     epilogue: Epilogue | None = None
-    needed: tuple[int, ...] | None = None
-    """The dispatches of its layout that run, if sizes are known; `None` for all, of which the host
-    runs some."""
-
-    @property
-    def works(self) -> tuple[PlanKernel, ...]:
-        """The kernels whose arrays and uniforms the pass binds."""
-        reader = None if self.epilogue is None else self.epilogue.reader
-        return (self.producer,) if reader is None else (self.producer, reader)
 
     @property
     def reads(self) -> tuple[Value, ...]:
-        values = tuple(v for work in self.works for _, v in work.reads)
-        return values if self.init is None else (self.init, *values)
+        values = tuple(v for _, v in self.producer.reads)
+        if self.epilogue is not None:
+            values += self.epilogue.reads
+        return tuple(dict.fromkeys(values if self.init is None else (self.init, *values)))
 
     @property
     def shape(self) -> Shape:
         """The shape of the elements."""
         return self.node.operands[0].shape
 
-    def layout(self, shape: LaunchShape) -> RowLayout:
-        """Its dispatches, for all sizes."""
-        (name, _), *_ = self.producer.writes
-        state = self.producer.kernel.buffer(name).type.element
-        make = scan_layout if isinstance(self.node, arrays.Scan) else reduction_layout
-        return make(state, shape)
+    @cached_property
+    def rows(self) -> Callable[[LaunchShape], Rows]:
+        """Gives the kernels of a reduction."""
+        assert not isinstance(self.node, arrays.Scan)
+        return cache(partial(Rows, self.row_work(self.node)))
 
     @cached_property
-    def rows(self) -> Callable[[LaunchShape], Rows] | None:
-        """Gives the kernels whose threads share rows; `None` where there are none."""
-        node, is_quiet = self.node, all(work.bounds == "unchecked" for work in self.works)
-        if isinstance(node, arrays.Scan) or not is_quiet or not has_rows(node):
-            return None
-        return cache(partial(Rows, self.row_work(node)))
-
-    @cached_property
-    def scans(self) -> Callable[[LaunchShape], Scans] | None:
-        """Gives the kernels of a scan whose threads share rows; `None` where there are none."""
-        node, is_quiet = self.node, all(work.bounds == "unchecked" for work in self.works)
-        if not isinstance(node, arrays.Scan) or not is_quiet or not has_scan(node):
-            return None
+    def scans(self) -> Callable[[LaunchShape], Scans]:
+        """Gives the kernels of a scan."""
+        node = self.node
+        assert isinstance(node, arrays.Scan)
         is_mirrored = self.epilogue is not None and self.epilogue.is_mirrored
         name = self.producer.kernel.name
         return cache(partial(Scans, node, name, self.reads, self.results, is_mirrored))
@@ -169,9 +147,9 @@ class RunRows:
     """Reductions, or a scan, by kernels whose threads share rows."""
 
     instead: RunPass | RunChain | RunTiles
-    """The same by passes of the library, which can run by windows of large arrays."""
-    sharing: RowSharing | ScanSharing
-    """How threads share rows, or parts of them."""
+    """The step whose place it takes."""
+    sharing: RowSharing | ScanSharing | None
+    """How threads share rows, or parts of them; `None` for all sizes."""
     works: tuple[PlanKernel, ...]
     """The kernels, in order; one if no row is cut into parts."""
     between: tuple[Value, ...] = ()

@@ -73,9 +73,6 @@ class Host:
         for one in commands:
             getattr(self, f"_{one['do']}")(one)
 
-    def _let(self, one: dict[str, Any]) -> None:
-        self.known[one["name"]] = size(one["size"], self.known)
-
     def _copy(self, one: dict[str, Any]) -> None:
         count = size(one["byte_count"], self.known)
         start, end = (size(one.get(f"{n}_offset", 0), self.known) for n in ("source", "target"))

@@ -316,11 +316,6 @@ def test_a_forged_plan_is_refused_when_it_is_loaded(
 def later_forgeries() -> dict[str, tuple[str, str, Callable[[dict[str, Any]], Any]]]:
     """Code, graph and forgery of what only a call can find."""
 
-    def grow(manifest: dict[str, Any]) -> None:
-        lets = [{"do": "let", "name": f"a{k}", "size": "*".join([f"a{k - 1}" if k else "n"] * 60)}
-                for k in range(9)]  # fmt: skip
-        plan(manifest, "scan_product")["commands"][:0] = lets
-
     def runs(m: dict[str, Any], **fields: Any) -> None:
         for one in plan(m, "scan_product")["commands"]:
             if one["do"] == "run":
@@ -333,7 +328,6 @@ def later_forgeries() -> dict[str, tuple[str, str, Callable[[dict[str, Any]], An
         "a loop of nothing without end": (
             "SR0678", "moved",
             lambda m: plan(m, "moved")["commands"].insert(0, repeated([], 1 << 62))),
-        "sizes that grow": ("SR0758", "scan_product", grow),
         "a division by what may be 0": (
             "SR0758", "scan_product", lambda m: runs(m, groups="n//(n - 3)")),
         "too many groups": ("SR0611", "scan_product", lambda m: runs(m, groups=1 << 40)),
@@ -373,7 +367,7 @@ def test_a_loop_that_the_device_never_ends_ends_at_its_limit(
     def forge(manifest: dict[str, Any]) -> None:
         loop = command(manifest, "halved", "while")
         loop["goes_on"] = loop["carries"][0][0]
-        loop["body"] = [one for one in loop["body"] if one["do"] == "let"]
+        loop["body"] = []
 
     edit(folder, forge)
     out = sad.load(folder).halved(np.float32([3.0, 4.0]))

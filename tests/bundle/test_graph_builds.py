@@ -311,7 +311,7 @@ def spoiled() -> dict[str, Callable[[dict[str, Any]], Any]]:
         "a slot of nobody": lambda m: program(m)["resources"][0].update(slot=-1),
         "words left out": lambda m: run(m)["words"].pop(),
         "no size": lambda m: run(m).update(groups="n +"),
-        "an unknown size": lambda m: plan(m)["commands"].pop(0),
+        "an unknown size": lambda m: run(m).update(groups="k + 1"),
         "an unknown extent": lambda m: plan(m)["outputs"][0].update(shape=["k"]),
         "no such output": lambda m: m["entries"][-1]["result"].update(index=7),
         "an input twice": lambda m: m["entries"][0]["inputs"].append(m["entries"][0]["inputs"][0]),

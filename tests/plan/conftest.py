@@ -11,9 +11,9 @@ import shaderad as sad
 from shaderad.device.stages import WeakKeys
 from shaderad.execute.runner import GraphRunner
 from shaderad.plan.call_kernels import Decision
-from shaderad.plan.nest import sum_tiles, sums
-from shaderad.plan.nest.choices import NestChoices
-from shaderad.plan.nest.sum_tiles import SumTiles
+from shaderad.plan.nest.sums import kernels, tiles
+from shaderad.plan.nest.sums.choices import SumChoices
+from shaderad.plan.nest.sums.tiles import SumTiles
 from shaderad.plan.steps import RunTiles, Step
 
 TEAMS = {"alone": (), "grouped": (), "four": (4,), "eight": (8,)}
@@ -27,10 +27,10 @@ def kind(
     kind: str = request.param
     if kind == "all sizes":
 
-        def as_it_is(_: NestChoices, step: RunTiles) -> Decision[Step]:
+        def as_it_is(_: SumChoices, step: RunTiles) -> Decision[Step]:
             return Decision((0,), lambda: step)
 
-        monkeypatch.setattr(NestChoices, "of_tiles", as_it_is)
+        monkeypatch.setattr(SumChoices, "of_tiles", as_it_is)
     else:
 
         def tiles_of(work: Any, known: Any, shape: Any) -> SumTiles:
@@ -40,10 +40,10 @@ def kind(
                 work, known, replace(shape, lane_teams=teams, shares_in_groups=is_grouped)
             )
 
-        monkeypatch.setattr(sums, "SumTiles", tiles_of)
+        monkeypatch.setattr(kernels, "SumTiles", tiles_of)
         if kind == "grouped":
             # Blocks that are mostly empty have rows and columns beyond the last ones.
-            monkeypatch.setattr(sum_tiles, "_FULL", 0.0)
-            monkeypatch.setattr(sum_tiles, "_MANY_BLOCKS", 2)
+            monkeypatch.setattr(tiles, "_FULL", 0.0)
+            monkeypatch.setattr(tiles, "_MANY_BLOCKS", 2)
     monkeypatch.setattr(device.kept(GraphRunner), "_planned", WeakKeys[Any, Any]())
     return kind

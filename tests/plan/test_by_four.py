@@ -13,8 +13,8 @@ from shaderad.compiler.launch_shapes import PORTABLE
 from shaderad.ir import nodes, sizes, walk
 from shaderad.ir.types import Vector
 from shaderad.plan.choices import PlanChoices
-from shaderad.plan.nest.choices import NestChoices
 from shaderad.plan.nest.elementwise import FourElements
+from shaderad.plan.nest.limits import NestLimits
 from shaderad.plan.nest.vectors import quarter_of
 from shaderad.plan.planning import plan
 from shaderad.plan.positions import Position
@@ -97,9 +97,9 @@ def test_rows_of_iterations_are_loaded_by_four() -> None:
     at = Position(sizes.multiply(k, sizes.symbol("n")), ((0, 4),))
     quarter = quarter_of(at)
     assert quarter is not None
-    choices = NestChoices({"n": 8}, 0, PORTABLE, 8)
+    choices = NestLimits({"n": 8}, 0, PORTABLE, 8)
     assert choices.are_multiples(quarter.multiples)
-    assert not NestChoices({"n": 6}, 0, PORTABLE, 8).are_multiples(quarter.multiples)
+    assert not NestLimits({"n": 6}, 0, PORTABLE, 8).are_multiples(quarter.multiples)
 
 
 # -- values and gradients -----------------------------------------------------------------------

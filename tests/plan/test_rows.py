@@ -113,8 +113,10 @@ def test_totals_of_waves_need_group_memory(parallel: sad.Device) -> None:
         return sad.sum(x, axis=1)
 
     x, shape = drawn((2, 4096)), shape_of(lanes=32)
-    assert not rows_of(total, x, shape=shape, group_bytes=31)
-    assert rows_of(total, x, shape=shape, group_bytes=32)
+    for group_bytes, are_apart in ((31, True), (32, False)):
+        (step,) = rows_of(total, x, shape=shape, group_bytes=group_bytes)
+        assert isinstance(step.sharing, RowSharing)
+        assert step.sharing.are_apart == are_apart
 
 
 @pytest.mark.gpu

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 import shaderad as sad
 from shaderad import float2
+from shaderad.compiler.launch_shapes import AT_ONCE, TABLE
 from shaderad.ir import nodes, sizes, walk
 from shaderad.ir.types import Access, Vector
 from shaderad.plan.nest.row_work import RowSharing
@@ -19,6 +21,7 @@ from tests.devices import entered
 from tests.launch_shapes import change_rows
 from tests.plan.test_row_chains import after, steps_of
 
+SHORT_PARTS = replace(TABLE[AT_ONCE].rows, chunk_length=100)
 SHAPES = [
     (5, 256), (1, 8), (3, 7), (1000, 36), (20_001, 16), (9, 1024), (300, 9), (4, 5, 16), (2, 3, 0),
     (0, 16), (100, 2, 30), (6, 1, 12),
@@ -84,7 +87,7 @@ def test_explain_says_how_many_rows_lie_side_by_side(parallel: sad.Device) -> No
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("layout", [{}, {"workgroup": 12}, {"row_part": 100}], ids=str)
+@pytest.mark.parametrize("layout", [{}, {"workgroup": 12}, {"rows": SHORT_PARTS}], ids=str)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_all_operators(
     shape: tuple[int, ...],

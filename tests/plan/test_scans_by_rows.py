@@ -15,11 +15,9 @@ from shaderad.ir import nodes, walk
 from shaderad.ir.types import Access, Vector
 from shaderad.plan.choices import PlanChoices
 from shaderad.plan.kernels import PlanKernel
-from shaderad.plan.nest.alternatives import by_passes
 from shaderad.plan.nest.scan_sharing import Level, ScanSharing
 from shaderad.plan.nest.teams import Team
 from shaderad.plan.planning import plan
-from shaderad.plan.steps import RunPass, RunRows
 from tests.devices import entered
 from tests.launch_shapes import change_rows, shape_of
 
@@ -161,23 +159,16 @@ def test_long_code_is_written_for_one_element(parallel: sad.Device) -> None:
 
 
 @pytest.mark.gpu
-def test_what_threads_cannot_share_stays_a_pass(parallel: sad.Device) -> None:
-    def looked_up(x: Any, i: Any) -> Any:
-        return sad.cumsum(x[i])
-
+def test_threads_without_group_memory_scan_rows_by_themselves(parallel: sad.Device) -> None:
     shape, x = shape_of(lanes=8), drawn((4096,))
-    assert isinstance(steps_of(sad.cumsum, x, shape=shape, group_bytes=143)[0], RunPass)
-    assert isinstance(steps_of(sad.cumsum, x, shape=shape, group_bytes=144)[0], RunRows)
-    (reported,) = steps_of(looked_up, x, drawn((8,), np.int32), shape=shape)
-    assert isinstance(reported, RunPass)
 
+    def lanes(function: Any, **limits: int) -> int:
+        (step,) = steps_of(function, x, shape=shape, **limits)
+        assert isinstance(step.sharing, ScanSharing)
+        return step.sharing.team.lanes
 
-@pytest.mark.gpu
-def test_scans_in_windows_are_passes(parallel: sad.Device) -> None:
-    variant = sad.graph(sad.cumsum).bound((sad.array(drawn((64,))),), {}).variant
-    chosen = PlanChoices({"n0": 64}, shape=shape_of(lanes=8)).chosen(plan(variant.graph))
-    assert isinstance(chosen.steps[0], RunRows)
-    assert isinstance(by_passes(chosen).steps[0], RunPass)
+    assert lanes(sad.cumsum, group_bytes=144) == 256
+    assert lanes(sad.cumsum, group_bytes=143) == 1
 
 
 @pytest.mark.gpu

@@ -13,7 +13,7 @@ from shaderad import double, float3, half
 from shaderad.ir import arrays, ops, sizes, types
 from shaderad.ir import building as b
 from shaderad.ir.arrays import Graph, Value
-from shaderad.plan.nest.alternatives import without_chains
+from shaderad.plan.nest.chains import without_chains
 from shaderad.plan.planning import plan
 from shaderad.plan.steps import RunPass
 from tests.array_check import array

@@ -15,7 +15,7 @@ from shaderad.ir import nodes, ops, walk
 from shaderad.ir.arrays import Graph, Value
 from shaderad.ir.types import DOUBLE, FLOAT, HALF, Access, Type, Vector
 from shaderad.plan.choices import PlanChoices
-from shaderad.plan.nest.sum_tiles import SumTile
+from shaderad.plan.nest.sums.tiles import SumTile
 from shaderad.plan.planning import plan
 from shaderad.plan.steps import RunTiles
 from tests.array_check import array

@@ -526,9 +526,6 @@ class Run:
         for command in commands:
             getattr(self, f"_do_{command['do']}")(command)
 
-    def _do_let(self, command: dict[str, Any]) -> None:
-        self._known[command["name"]] = self._size(command["size"])
-
     def _do_run(self, command: dict[str, Any]) -> None:
         groups = self._size(command["groups"])
         if groups <= 0 or self._size(command.get("if_positive", 1)) <= 0:

@@ -648,10 +648,6 @@ class Run {
     for (const one of commands) await this[one.do](one);
   }
 
-  let({ name, size }) {
-    this.known[name] = this.#size(size);
-  }
-
   run({ program: name, bind, words, groups, if_positive = 1 }) {
     const program = this.programs.get(name);
     const count = this.#size(groups);

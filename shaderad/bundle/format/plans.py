@@ -90,13 +90,6 @@ class UniformWordEntry(msgspec.Struct):
     index: Number
 
 
-class LetCommand(msgspec.Struct, tag="let", tag_field="do"):
-    """Sets `name` to the value of `size` for the commands that follow."""
-
-    name: Name
-    size: SizeText
-
-
 class RunCommand(msgspec.Struct, tag="run", tag_field="do", omit_defaults=True):
     """One dispatch; skipped if `groups` or `if_positive` is not positive."""
 
@@ -150,7 +143,7 @@ class WhileCommand(msgspec.Struct, tag="while", tag_field="do"):
     line: Number
 
 
-Command = LetCommand | RunCommand | CopyCommand | FillCommand | RepeatCommand | WhileCommand
+Command = RunCommand | CopyCommand | FillCommand | RepeatCommand | WhileCommand
 
 
 class BufferEntry(msgspec.Struct):

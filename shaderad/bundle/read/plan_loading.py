@@ -217,15 +217,13 @@ class _Commands:
         return tuple(self._programs[name] for name in self._numbers)
 
     def block(self, commands: Sequence[plans.Command]) -> tuple[to.Instruction, ...]:
-        """The instructions of a block, which is the scope of the sizes that it sets."""
-        outer, self._in_scope = self._in_scope, {*self._in_scope}
+        """The instructions of a block."""
         self._depth += 1
         if self._depth > DEPTH_LIMIT:
             raise ValueError(f"a loop inside of {DEPTH_LIMIT} others")
         instructions = tuple(map(self._command, commands))
         self._depth -= 1
         self._mentioned |= self._in_scope
-        self._in_scope = outer
         return instructions
 
     def size(self, text: SizeText) -> Size:
@@ -248,10 +246,6 @@ class _Commands:
 
     def _command(self, command: plans.Command) -> to.Instruction:
         match command:
-            case plans.LetCommand():
-                let = to.Let(command.name, self.size(command.size))
-                self._in_scope.add(command.name)
-                return let
             case plans.RunCommand():
                 return self._run(command)
             case plans.CopyCommand():

@@ -17,10 +17,8 @@ from shaderad.bundle.write.programs import (
     nothing_to_differentiate,
 )
 from shaderad.compiler.compile import begin_compilations
-from shaderad.device.stages import Choice
 from shaderad.execute.derivative_graphs import pulled, pushed
-from shaderad.execute.kernel_steps import StagedPasses
-from shaderad.execute.plan_to_schedule import lowered_passes, schedule
+from shaderad.execute.plan_to_schedule import schedule
 from shaderad.execute.schedule import Schedule
 from shaderad.ir.arrays import Value
 from shaderad.ir.types import is_differentiable
@@ -28,7 +26,6 @@ from shaderad.lower.bindings import Mode, Role
 from shaderad.lower.targets import Profile
 from shaderad.plan.choices import PlanChoices
 from shaderad.plan.planning import plan
-from shaderad.plan.steps import RunPass
 
 
 def build_graph(
@@ -45,7 +42,7 @@ def build_graph(
         LanguageError: The primal is not valid.
         CompileError: SR0507, SR0711, the target lacks a feature that the graph uses.
     """
-    programs = _GraphPrograms(graph.name, profile, bounds)
+    programs = BuiltPrograms(graph.name, profile, bounds)
     primal = graph.variant.graph
     float_outputs = _float_flags(primal.outputs)
 
@@ -111,13 +108,3 @@ def _plan_names(graph: TracedGraph) -> dict[Mode, tuple[tuple[str, ...], tuple[s
             (*outputs, *named(Role.OUTPUT_TANGENT, results)),
         ),
     }
-
-
-class _GraphPrograms(BuiltPrograms):
-    """The programs of one graph for one target."""
-
-    def of_pass(self, step: RunPass, choice: Choice) -> StagedPasses:
-        kernel = step.producer.kernel
-        passes = lowered_passes(step, self.variant(kernel, choice))
-        numbers = [self.number(each.lowered, kernel.reported_name) for each in passes.steps]
-        return StagedPasses(passes, tuple(numbers), step.shape)

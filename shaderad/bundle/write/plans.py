@@ -131,8 +131,6 @@ def _commands(block: Sequence[Instruction], points: Sequence[EntryPoint]) -> lis
 
 def _command(step: Instruction, points: Sequence[EntryPoint]) -> to.Command:
     match step:
-        case schedule.Let():
-            return to.LetCommand(step.name, spelled(step.size))
         case schedule.Run():
             return _run(step, points[step.program])
         case schedule.Move():

@@ -15,7 +15,6 @@ from itertools import accumulate
 from shaderad.bodies.outputs import Resolved
 from shaderad.ir.nodes import Buffer, Expr
 from shaderad.ir.types import Access, Kind, Type, byte_count, scalars
-from shaderad.ir.walk import Block
 from shaderad.lower.bindings import (
     GROUP_SIZE,
     Mode,
@@ -36,21 +35,7 @@ ENTRY_NAME = ("entry point",)
 """The key of an entry point's name in `Module.names`."""
 
 
-@dataclass(frozen=True, slots=True)
-class EntryWriter:
-    """A form of entry points around bodies."""
-
-    note_needs: Callable[[EntryScope], None]
-    """Binds the arrays that the entry point accesses, before slots are counted."""
-    write: Callable[[EntryScope], tuple[str, Piece, Piece]]
-    """Returns the entry point's name, its tags and its text."""
-    own_uniforms: frozenset[str] = frozenset()
-    """Uniforms that the entry point reads and the body does not."""
-    after: Block = ()
-    """Statements after the body, as far as they access arrays."""
-
-
-def _note_needs(entry: EntryScope) -> None:
+def note_needs(entry: EntryScope) -> None:
     """Binds the arrays that the entry point reads and writes outside of the body."""
     mode, arrays = entry.module.mode, entry.module.arrays
     note_uniforms(entry)
@@ -90,7 +75,7 @@ def is_single_group(entry: EntryScope) -> bool:
     return any(s.kind is Kind.DOUBLE for t in types for s in scalars(t))
 
 
-def _write_entry(entry: EntryScope) -> tuple[str, Piece, Piece]:
+def write_entry(entry: EntryScope) -> tuple[str, Piece, Piece]:
     """The name of the entry point, its tags and its text."""
     name = entry.module.names.of(ENTRY_NAME)
     piece = entry.piece
@@ -255,10 +240,6 @@ _THREADS: dict[Mode, Callable[[EntryScope], None]] = {
     Mode.BACKWARD: _backward,
     Mode.FORWARD: _primal,
 }
-
-
-KERNEL_ENTRY = EntryWriter(_note_needs, _write_entry)
-"""One thread per index."""
 
 
 # -- sums over threads ------------------------------------------------------------------------

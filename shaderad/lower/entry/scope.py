@@ -24,12 +24,8 @@ INDEX = "index"
 class EntryScope:
     """One entry point while it is written."""
 
-    def __init__(
-        self, module: Module, resolved: Resolved, body: str, own_uniforms: frozenset[str]
-    ) -> None:
+    def __init__(self, module: Module, resolved: Resolved, body: str) -> None:
         self.module = module
-        self.own_uniforms = own_uniforms
-        """Uniforms that are no parameters of the body."""
         self.kernel = module.kernel
         self.resolved = resolved
         self.body = body
@@ -102,8 +98,8 @@ class EntryScope:
 
     def arguments(self) -> list[str]:
         """The indices and uniforms that the body takes."""
-        uniforms = [u for u in self.kernel.uniforms if u.name not in self.own_uniforms]
-        return [*map(self.index_name, self.kernel.index_names), *map(self.uniform, uniforms)]
+        uniforms = map(self.uniform, self.kernel.uniforms)
+        return [*map(self.index_name, self.kernel.index_names), *uniforms]
 
     # -- uniforms: words of the constant buffer, or device arrays -------------------------------
 

@@ -131,7 +131,7 @@ class _Entry:
         self._function = _function_of(kernel, module.mode)
         self._names = {p.name for p in self._function.parameters}
         self._expected = {p.name: p for p in _EXPECTED[module.mode](kernel)}
-        self._entry = EntryScope(module, _NO_OUTPUTS, self._function.name, frozenset())
+        self._entry = EntryScope(module, _NO_OUTPUTS, self._function.name)
         self._namespace = module.names.make("user")
 
     def note_needs(self) -> None:

@@ -8,16 +8,21 @@ every step still runs after what it reads.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
+from itertools import chain
 from typing import TypeGuard
 
 from shaderad.ir import arrays, sizes
 from shaderad.ir.arrays import Value
 from shaderad.ir.sizes import Size
 from shaderad.plan.nest.row_elements import NotRowwiseError, with_registers
-from shaderad.plan.nest.row_work import RowWork
+from shaderad.plan.nest.row_work import RowWork, is_large
 from shaderad.plan.reductions import Reduction
 from shaderad.plan.steps import (
     CopyValues,
+    Plan,
+    Repeat,
+    RepeatWhile,
     RunChain,
     RunKernel,
     RunPass,
@@ -43,12 +48,23 @@ def with_chains(steps: Sequence[Step], outputs: Collection[Value], limit: int) -
     start = 0
     while start < len(result):
         search = _ChainSearch(result, start, outputs, limit)
-        chain = search.run()
-        if chain is not None:
-            result = [*result[:start], *search.before, chain, *search.after]
+        found = search.run()
+        if found is not None:
+            result = [*result[:start], *search.before, found, *search.after]
             start += len(search.before)
         start += 1
     return tuple(result)
+
+
+def without_chains(plan: Plan) -> Plan:
+    """`plan` with the links of chains in their place."""
+    links = chain.from_iterable(s.links if isinstance(s, RunChain) else (s,) for s in plan.steps)
+    return replace(plan, steps=tuple(map(_inside, links)))
+
+
+def _inside(step: Step) -> Step:
+    is_loop = isinstance(step, Repeat | RepeatWhile)
+    return replace(step, body=without_chains(step.body)) if is_loop else step
 
 
 class _ChainSearch:
@@ -190,7 +206,10 @@ def _rows(step: RunPass) -> tuple[Size, Size]:
 
 def _is_fold(step: Step) -> TypeGuard[RunPass]:
     """True for reductions whose rows threads can share."""
-    return isinstance(step, RunPass) and step.rows is not None and step.shape[-1] != 1
+    if not isinstance(step, RunPass) or isinstance(step.node, arrays.Scan):
+        return False
+    is_quiet = step.producer.bounds == "unchecked"
+    return is_quiet and not is_large(step.node.results[0].element) and step.shape[-1] != 1
 
 
 def _is_elementwise(step: Step) -> TypeGuard[RunKernel]:

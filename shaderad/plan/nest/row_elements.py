@@ -34,28 +34,40 @@ class NotRowwiseError(Exception):
 
 
 class RowPlaces:
-    """The places that a thread visits in a step: several of one row, or one of several rows.
+    """The places that a thread visits in a block of steps.
+
+    In each step these are several places of one row, or one of several rows.
 
     Args:
         shape: The axes of rows, and their length.
         writer: Of the kernel.
         rows: The thread's rows, by their indices.
         width: Adjacent elements of a step; 1 if there are several rows.
+        steps: The numbers of the steps of a block, relative to the first.
     """
 
     def __init__(
-        self, shape: Shape, writer: Writer, rows: Sequence[Indices], width: int = 1
+        self,
+        shape: Shape,
+        writer: Writer,
+        rows: Sequence[Indices],
+        width: int = 1,
+        steps: Sequence[int] = (0,),
     ) -> None:
         self.rows, self._writer, self._width = rows, writer, width
         self._shape, self._size = shape, sizes.product(shape)
         self.step = writer.positions.of(c.variable(STEP, INT))
-        self.count = max(width, len(rows))
-        """The elements of a step."""
+        self._steps, self._of_step = steps, max(width, len(rows))
+        self.count = self._of_step * len(steps)
+        """The elements of a block."""
 
     def element(self, value: Value, k: int) -> Indices:
-        """The indices in `value` of element `k` of those of a step."""
+        """The indices in `value` of element `k` of those of a block."""
+        number_, k = divmod(k, self._of_step)
         row = self.rows[k if self._width == 1 else 0]
-        at = add(times(self.step, self._width), constant(k if self._width > 1 else 0))
+        step = add(self.step, constant(self._steps[number_]))
+        at = add(times(step, self._width), constant(k if self._width > 1 else 0))
+        at = Position() if self._shape[-1] == 1 else at
         return self._writer.positions.reshaped((*row, at), self._shape, value.shape)
 
     def of_row(self, value: Value, k: int) -> Indices:

@@ -6,8 +6,8 @@ phase a thread visits its elements of the row.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
 from shaderad.compiler.launch_shapes import LaunchShape
 from shaderad.ir import nodes, sizes
@@ -26,8 +26,14 @@ MOST_SPAN = 64
 """The most threads with adjacent rows; the others of a workgroup are lanes of these."""
 FEWEST_ADJACENT = 8
 """The fewest adjacent numbers that adjacent threads should access."""
-_STATE_LIMIT = 64
-"""The most bytes of a total: group memory holds one for each team of a workgroup."""
+BLOCK = 8
+"""The elements that a thread folds before it adds them to its total."""
+NEIGHBOURS = 8
+"""Adjacent threads that fold parts of one row, of which they take adjacent elements."""
+SHORTEST_SHARED = 128
+"""The fewest elements of rows that threads share at sizes that are open."""
+_LARGEST_SHARED = 64
+"""The most bytes of a total in group memory, which holds one for each team of a workgroup."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,8 +42,8 @@ class RowWork:
 
     Attributes:
         name: The name of a kernel that computes the elements of the first reduction.
-        folds: Reductions of rows of one number and length, for each of which `has_rows` holds.
-            Elements of one may depend on the totals before it.
+        folds: Reductions of rows of one number and length. Elements of one may depend on the
+            totals before it.
         results: The values that are stored for each row: totals, or functions of them.
         elements: For each phase, values in the order of elements that are computed in it.
         stored: Those of `elements` that are stored.
@@ -76,6 +82,11 @@ class RowWork:
         return (*self.results, *inner)
 
     @property
+    def totals(self) -> Sequence[Type]:
+        """The types of the totals."""
+        return [node.results[0].element for node in self.folds]
+
+    @property
     def held_words(self) -> int:
         """Words that a thread holds for each of its elements."""
         return sum(-(-byte_count(v.element) // WORD_BYTES) for v in self.first_phase)
@@ -86,13 +97,30 @@ class RowWork:
         return not all(map(_commutes, self.folds))
 
 
-def has_rows(node: Reduction) -> bool:
-    """True if threads can share the rows of `node`: totals have few bytes."""
-    return byte_count(node.results[0].element) <= _STATE_LIMIT
+def is_large(total: Type) -> bool:
+    """True if group memory has no room for totals of this type."""
+    return byte_count(total) > _LARGEST_SHARED
 
 
 def _commutes(node: Reduction) -> bool:
     return all(not isinstance(op, nodes.Function) or op.commutes for op in ops_of(node))
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """Elements that a thread folds before it adds them to its total: rounding errors stay small.
+
+    Attributes:
+        count: Their number.
+        is_rolled: True if the code of an element is written once, false for each of them.
+    """
+
+    count: int = 1
+    is_rolled: bool = False
+
+
+SINGLE = Blocks()
+"""Single elements."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +133,10 @@ class RowSharing:
         rows: Adjacent rows of which a lane takes an element at a time, 1 or 4.
         is_across: True if adjacent threads have adjacent rows; else they are lanes of one row.
         registers: Steps of a lane whose elements it holds; 0 if it holds none.
-        is_even: True if all lanes take as many steps as there are registers.
+        is_even: True if all lanes take as many steps as there are registers, or whole blocks.
+        blocks: Steps of a lane whose elements it folds before it adds them to its total.
+        are_apart: True if each lane of a part leaves a total; else they fold their totals.
+        is_chosen: 1 if the kernel runs; 0 if another one does.
     """
 
     team: Team
@@ -114,12 +145,17 @@ class RowSharing:
     is_across: bool = False
     registers: int = 0
     is_even: bool = False
+    blocks: Blocks = SINGLE
+    are_apart: bool = False
+    is_chosen: Size = 1
 
     @property
     def numbers(self) -> tuple[int, ...]:
         """Numbers that tell it from others on the same device."""
         kind, count = -3 if self.is_across else -2, max(self.width, self.rows)
-        return kind, self.team.lanes, self.team.span, count, self.registers, self.is_even
+        team = self.team.lanes, self.team.span
+        blocks = self.blocks.count, self.blocks.is_rolled
+        return kind, *team, count, self.registers, self.is_even, *blocks
 
 
 ALONG = RowSharing(Team(1, 1, 1), width=WIDTH)
@@ -135,8 +171,27 @@ def sharing_along(length: int, width: int, shape: LaunchShape, work: RowWork) ->
     if registers is None:
         return None
     is_even = registers > 0 and steps == registers * lanes
-    team = team_along(lanes, shape, [node.results[0].element for node in work.folds])
+    team = team_along(lanes, shape, work.totals)
     return RowSharing(team, width=width, registers=registers, is_even=is_even)
+
+
+def sharing_alone(
+    length: int | None, blocks: Blocks, shape: LaunchShape, lanes: int = 1, width: int = 1
+) -> RowSharing:
+    """The sharing of rows of `length` elements, or of their parts, if each lane folds its own.
+
+    `length` is `None` if it is open.
+    """
+    if not blocks.is_rolled:
+        blocks = replace(blocks, count=max(1, blocks.count // width))
+    is_even = length is not None and length % (lanes * blocks.count * width) == 0
+    team = Team(lanes, 1, shape.workgroup)
+    return RowSharing(team, width=width, is_even=is_even, blocks=blocks, are_apart=lanes > 1)
+
+
+def sharing_of_all(shape: LaunchShape, work: RowWork) -> RowSharing:
+    """The sharing by all lanes that a row may have, for all lengths."""
+    return RowSharing(team_along(most_lanes(shape), shape, work.totals))
 
 
 def sharing_across(
@@ -174,8 +229,8 @@ def _lanes(
 
 
 def most_lanes(shape: LaunchShape) -> int:
-    """The largest power of two that divides a workgroup."""
-    return shape.workgroup & -shape.workgroup
+    """The most lanes of a row: a power of two that divides a workgroup."""
+    return shape.workgroup & -shape.workgroup if shape.rows.is_together else 1
 
 
 def fewest_lanes(steps: int, most: int) -> int:
@@ -198,12 +253,14 @@ class RowParts:
     """Parts of long rows.
 
     Attributes:
-        totals: The totals of all parts: those of a row along the last axis.
+        totals: The totals of all parts, or of their lanes: those of a row along the last axis.
         length: The elements of a part, a multiple of 4; of the last part of a row the most.
+        count: The parts of a row.
     """
 
     totals: Value
     length: Size
+    count: Size
 
 
 def parts_of(work: RowWork, shape: LaunchShape, adjacent: int = 1) -> RowParts:
@@ -211,12 +268,28 @@ def parts_of(work: RowWork, shape: LaunchShape, adjacent: int = 1) -> RowParts:
 
     A workgroup folds parts of so many `adjacent` rows.
     """
-    (node,) = work.folds
     groups = sizes.maximum(1, sizes.divide_up(work.row_count, adjacent))
-    least = max(WIDTH, shape.row_part * (WIDTH if adjacent > 1 else 1) // adjacent)
+    least = max(WIDTH, shape.rows.chunk_length * (WIDTH if adjacent > 1 else 1) // adjacent)
     wanted = sizes.divide_up(work.length, least)
     wanted = sizes.minimum(wanted, sizes.floor_divide(shape.rows.chunk_limit, groups))
-    fours = sizes.divide_up(work.length, sizes.multiply(WIDTH, sizes.maximum(1, wanted)))
-    length = sizes.multiply(WIDTH, sizes.maximum(1, fours))
+    return _parts(work, wanted, WIDTH, 1)
+
+
+def parts_alone(work: RowWork, lanes: int, shape: LaunchShape) -> RowParts:
+    """The parts of rows of one reduction, of which each of so many lanes folds its elements."""
+    cut = shape.rows
+    wanted = sizes.divide_up(work.length, cut.chunk_length * lanes)
+    rows = sizes.maximum(1, sizes.multiply(work.row_count, lanes))
+    wanted = sizes.minimum(wanted, sizes.floor_divide(cut.chunk_limit, rows))
+    return _parts(work, wanted, BLOCK * lanes, lanes)
+
+
+def _parts(work: RowWork, wanted: Size, multiple: int, per_part: int) -> RowParts:
+    """Parts of a multiple of so many elements, about as many as are wanted."""
+    (node,) = work.folds
+    each = sizes.divide_up(work.length, sizes.multiply(multiple, sizes.maximum(1, wanted)))
+    length = sizes.multiply(multiple, sizes.maximum(1, each))
     count = sizes.maximum(1, sizes.divide_up(work.length, length))
-    return RowParts(Value(ArrayType(node.results[0].element, (work.row_count, count))), length)
+    shape = (work.row_count, sizes.multiply(count, per_part))
+    totals = Value(ArrayType(node.results[0].element, shape))
+    return RowParts(totals, length, count)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from dataclasses import dataclass
+from itertools import compress, islice
 
 from shaderad.ir import composing as c
 from shaderad.ir import nodes, ops, sizes
 from shaderad.ir.arrays import Value
-from shaderad.ir.nodes import Assign, Expr, For, If, Stmt
+from shaderad.ir.nodes import Assign, Expr, If, Stmt
 from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import INT, Access, LocalArray, Type
 from shaderad.plan.kernels import PlanKernel, number_writer
 from shaderad.plan.nest.row_elements import STEP, RowElements, RowPlaces
+from shaderad.plan.nest.row_steps import REGISTER, LaneSteps
 from shaderad.plan.nest.row_work import RowParts, RowSharing, RowWork
 from shaderad.plan.nest.teams import TeamFold
 from shaderad.plan.nest.vectors import ThreadElements, stores_of
@@ -20,7 +22,13 @@ from shaderad.plan.positions import Indices, Position, add, constant, number, ti
 from shaderad.plan.reductions import Reduction, combined_elements, has_neutral, neutral_of
 from shaderad.plan.statements import Written
 
-_REGISTER = "register"
+
+@dataclass(frozen=True, slots=True)
+class _Visited:
+    """The places that a thread visits at once, and their elements."""
+
+    places: RowPlaces
+    elements: RowElements
 
 
 class RowWriter:
@@ -44,41 +52,56 @@ class RowWriter:
         self._work, self._sharing = work, sharing
         parts = None if cut is None else cut.totals
         self._source, self._target = (parts, None) if is_last else (None, parts)
+        self._cut = None if is_last else cut
         length = work.length if self._source is None else self._source.shape[-1]
-        self._count = sizes.floor_divide(length, sharing.width)
-        """The steps of a row."""
-        self._steps = self._count
-        """The most steps of a part, or those of a row."""
-        if cut is not None and not is_last:
-            self._steps = sizes.floor_divide(cut.length, sharing.width)
         available = work.reads | {v for v in (self._source,) if v is not None}
         self._writer = number_writer(self._dims(), available.__contains__)
         axes, rows = self._rows()
+        longest = length if self._cut is None else self._cut.length
+        self._steps = LaneSteps(
+            self._writer,
+            sharing,
+            sizes.floor_divide(length, sharing.width),
+            sizes.floor_divide(longest, sharing.width),
+            None if self._cut is None else self._part,
+            work.is_ordered,
+        )
         self._totals = {
             node.results[0]: self._variables(f"total{k}", node) for k, node in enumerate(work.folds)
         }
-        self._places = RowPlaces((*axes, length), self._writer, rows, sharing.width)
-        self._elements = RowElements(
-            work, self._writer, self._places, self._totals, self._held, self._source
-        )
+        shape = (*axes, length)
+        self._single = self._visited(RowPlaces(shape, self._writer, rows, sharing.width))
+        block = RowPlaces(shape, self._writer, rows, sharing.width, self._steps.block)
+        self._block = self._visited(block)
+        self._places, self._elements = self._single.places, self._single.elements
+
+    def _visited(self, places: RowPlaces) -> _Visited:
+        work, totals = self._work, self._totals
+        elements = RowElements(work, self._writer, places, totals, self._held, self._source)
+        return _Visited(places, elements)
 
     def _dims(self) -> Shape:
         """The threads: those of a team are the innermost ones."""
         work, team = self._work, self._sharing.team
-        parts = () if self._target is None else self._target.shape[-1:]
+        parts = () if self._cut is None else (self._cut.count,)
         if not self._sharing.is_across:
-            return (work.row_count, *parts, team.lanes)
+            return (self._chosen(work.row_count), *parts, team.lanes)
         *outer, last = work.places[:-1]
         blocks = sizes.divide_up(last, team.span * self._sharing.rows)
         return (*outer, blocks, *parts, team.lanes, team.span)
+
+    def _chosen(self, extent: Size) -> Size:
+        """The outermost extent of threads: 0 if the kernel does not run."""
+        return sizes.multiply(extent, self._sharing.is_chosen)
 
     def _rows(self) -> tuple[Shape, Sequence[Indices]]:
         """The axes of rows, and the indices of those of the thread."""
         work, sharing = self._work, self._sharing
         *own, self._lane = self._writer.own[:-1] if sharing.is_across else self._writer.own
-        self._part = Position() if self._target is None else own.pop()
+        self._part = Position() if self._cut is None else own.pop()
         if not sharing.is_across:
-            return (work.row_count,), [tuple(own)]
+            row = (Position(),) if work.row_count == 1 else tuple(own)
+            return (work.row_count,), [row]
         *outer, block = own
         self._column = add(times(block, sharing.team.span), self._writer.own[-1])
         first = times(self._column, sharing.rows)
@@ -130,7 +153,9 @@ class RowWriter:
         for phase in self._phases:
             body += self._phase(phase, loads[phase])
         results = [*self._stores()]
-        if results:
+        if results and (self._sharing.are_apart or self._sharing.team.lanes == 1):
+            body += self._inside(results)
+        elif results:
             body.append(self._fold(len(self._work.folds) - 1).first(self._inside(results)))
         outputs = [(f"y{k}", v, Access.OUT) for k, v in enumerate(self._stored)]
         return self._writer.finish(name, body, outputs)
@@ -173,7 +198,7 @@ class RowWriter:
     def _at(self, k: int) -> Expr:
         """The place of element `k` of a step in registers."""
         positions = self._writer.positions
-        register = positions.of(c.variable(_REGISTER, INT))
+        register = positions.of(c.variable(REGISTER, INT))
         place = positions.expr(add(times(register, self._places.count), constant(k)))
         return nodes.KnownNumber(type=INT, number=place, is_inside=True)
 
@@ -191,17 +216,18 @@ class RowWriter:
     def _phase(self, phase: int, chosen: Sequence[bool]) -> Iterator[Stmt]:
         """Visits the elements of a row, and folds them over the team if the phase does."""
         folds = self._work.folds
-        body = self._visit(phase, chosen)
+        loop = self._inside([*self._loop(phase, chosen)])
         if phase == len(folds):
-            yield from self._inside([*self._loop(body)])
+            yield from loop
             return
         node = folds[phase]
         totals = self._totals[node.results[0]]
         for total in totals:
             yield self._assigned(total, neutral_of(node))
-        yield from self._inside([*self._loop(body)])
+        yield from loop
         for_all = [*self._phases][-1] > phase
-        yield from self._fold(phase).statements(for_all=for_all)
+        if not self._sharing.are_apart:
+            yield from self._fold(phase).statements(for_all=for_all)
         if self._target is None:
             for k, total in enumerate(totals):
                 yield from self._begun(node, total, k)
@@ -218,7 +244,7 @@ class RowWriter:
             self._writer,
             self._totals[node.results[0]],
             lambda a, b: combined_elements(node, a, b),
-            None if has_neutral(node) else self._has_elements,
+            None if has_neutral(node) else self._steps.has_elements,
             self._lane,
         )
 
@@ -230,31 +256,75 @@ class RowWriter:
             value = combined_elements(node, written.values[0], total)
             yield from self._inside([*written.body, Assign(name=total.name, value=value)])
 
-    def _visit(self, phase: int, chosen: Sequence[bool]) -> list[Stmt]:
-        """The statements of a step of a phase."""
-        work, count = self._work, self._places.count
-        written = self._elements.of_phase(phase).written(chosen, f"p{phase}_")
+    def _loop(self, phase: int, chosen: Sequence[bool]) -> Iterator[Stmt]:
+        """Visits the elements of a lane."""
+        steps, lane = self._steps, self._lane
+        if steps.are_unrolled:
+            block = self._visit(self._block, phase, chosen, f"b{phase}_")
+            yield from steps.unrolled(lane, block)
+        if not steps.has_rest:
+            return
+        single = self._visit(self._single, phase, chosen, f"p{phase}_")
+        if self._sharing.registers:
+            yield steps.held(lane, single)
+        elif self._sharing.blocks.is_rolled:
+            yield self._rolled(phase, single)
+        else:
+            yield steps.rest(lane, single)
+
+    def _rolled(self, phase: int, single: Sequence[Stmt]) -> Stmt:
+        """Visits the elements of a lane by blocks, whose totals come before those of the lane."""
+        node = self._work.folds[phase]
+        total, of_block = self._totals[node.results[0]], self._totals_of_block(phase)
+        before = [self._assigned(block, neutral_of(node)) for block in of_block]
+        after = [
+            Assign(name=all_.name, value=combined_elements(node, all_, block))
+            for all_, block in zip(total, of_block, strict=True)
+        ]
+        return self._steps.rolled(self._lane, before, single, after)
+
+    def _totals_of_block(self, phase: int) -> Sequence[nodes.Var]:
+        """The variables onto which a step folds its elements."""
+        node = self._work.folds[phase]
+        if self._sharing.blocks.is_rolled:
+            return self._variables(f"block_total{phase}", node)
+        return self._totals[node.results[0]]
+
+    def _visit(
+        self, visited: _Visited, phase: int, chosen: Sequence[bool], prefix: str
+    ) -> list[Stmt]:
+        """The statements of a block of steps of a phase."""
+        work, count = self._work, visited.places.count
+        elements = visited.elements.of_phase(phase)
+        fits = {*compress(self._single.elements.of_phase(phase).loads, chosen)}
+        written = elements.written([sizes in fits for sizes in elements.loads], prefix)
         body = [*written.body]
         rest = iter(written.values)
-        own = {value: [*islice(rest, count)] for value in self._elements.values(phase)}
+        own = {value: [*islice(rest, count)] for value in visited.elements.values(phase)}
         if phase < len(work.folds):
-            body += self._folded(work.folds[phase], written.values[:count])
-        for value, elements in own.items():
+            body += self._folded(phase, written.values[:count])
+        for value, found in own.items():
             if work.first_phase.get(value) == phase:
-                body += self._hold(value, elements)
+                body += self._hold(value, found)
             if value in work.elements[phase] and value in work.stored:
-                body += self._store_elements(value, elements)
+                at_once = self._places.count
+                for k in range(0, count, at_once):
+                    places = [visited.places.element(value, j) for j in range(k, k + at_once)]
+                    body += self._stores_at(value, places, found[k : k + at_once])
         return body
 
-    def _folded(self, node: Reduction, values: Sequence[Expr]) -> Iterator[Stmt]:
-        """Folds the elements of a step onto the totals of the lane."""
-        # Neighbours first: rounding errors of sums stay small.
-        while len(values) > self._sharing.rows:
-            pairs = zip(values[::2], values[1::2], strict=True)
-            values = [combined_elements(node, *pair) for pair in pairs]
-        first = self._writer.positions.expr(self._first_step(self._lane))
+    def _folded(self, phase: int, values: Sequence[Expr]) -> Iterator[Stmt]:
+        """Folds the elements of a step onto totals."""
+        node, totals = self._work.folds[phase], self._totals_of_block(phase)
+        first = self._writer.positions.expr(self._steps.first(self._lane))
         is_first = c.apply(ops.EQ, c.variable(STEP, INT), first)
-        for total, value in zip(self._totals[node.results[0]], values, strict=True):
+        for k, total in enumerate(totals):
+            own = values[k :: len(totals)]
+            # Neighbours first: rounding errors of sums stay small.
+            while len(own) > 1:
+                pairs = zip(own[::2], own[1::2], strict=True)
+                own = [combined_elements(node, *pair) for pair in pairs]
+            (value,) = own
             fold = Assign(name=total.name, value=combined_elements(node, total, value))
             if has_neutral(node):
                 yield fold
@@ -262,80 +332,12 @@ class RowWriter:
             begin = Assign(name=total.name, value=value)
             yield If(condition=is_first, then=(begin,), otherwise=(fold,))
 
-    def _store_elements(self, value: Value, own: Sequence[Expr]) -> Iterator[Stmt]:
-        """Stores the elements of a step."""
-        places = [self._places.element(value, k) for k in range(len(own))]
-        yield from self._stores_at(value, places, own)
-
     def _stores_at(
         self, value: Value, places: Sequence[Indices], own: Sequence[Expr]
     ) -> Iterator[Stmt]:
         """Stores elements of a value: at once where they are four adjacent ones."""
         name = f"y{self._stored.index(value)}"
         yield from stores_of(self._writer, name, value, places, own)
-
-    # -- steps ---------------------------------------------------------------------------------
-
-    @property
-    def _begin(self) -> Position:
-        """The first step of the part."""
-        return times(self._part, self._steps)
-
-    @property
-    def _run(self) -> Size:
-        """The steps of a lane, which are adjacent if their order counts."""
-        return self._sharing.registers or sizes.divide_up(self._steps, self._sharing.team.lanes)
-
-    def _first_step(self, lane: Position) -> Position:
-        own = times(lane, self._run) if self._work.is_ordered else lane
-        return add(self._begin, own)
-
-    def _end(self) -> Expr:
-        """The step after the last one of the part."""
-        positions = self._writer.positions
-        end = positions.size(self._count)
-        if self._target is None:
-            return end
-        return c.apply(ops.MIN, positions.expr(add(self._begin, constant(self._steps))), end)
-
-    def _has_elements(self, lane: Position) -> Expr:
-        """True if a lane, or one behind it, takes elements."""
-        return c.apply(ops.LT, self._writer.positions.expr(self._first_step(lane)), self._end())
-
-    def _loop(self, body: Sequence[Stmt]) -> Iterator[Stmt]:
-        """Does `body` for each step of the lane."""
-        step, positions = self._local(STEP, INT), self._writer.positions
-        distance = 1 if self._work.is_ordered else self._sharing.team.lanes
-        start = self._first_step(self._lane)
-        if self._sharing.registers:
-            register = positions.of(self._local(_REGISTER, INT))
-            at = positions.expr(add(start, times(register, distance)))
-            is_inside = c.apply(ops.LT, step, self._end())
-            inside = If(condition=is_inside, then=(*body,), otherwise=())
-            yield For(
-                variable=_REGISTER,
-                start=c.whole(0),
-                stop=c.whole(self._sharing.registers),
-                step=c.whole(1),
-                is_unrolled=True,
-                is_in_registers=True,
-                body=(
-                    Assign(name=step.name, value=at),
-                    *(body if self._sharing.is_even else (inside,)),
-                ),
-            )
-            return
-        end = self._end()
-        if self._work.is_ordered:
-            last = positions.expr(add(start, constant(self._run)))
-            end = c.apply(ops.MIN, last, end)
-        yield For(
-            variable=step.name,
-            start=positions.expr(start),
-            stop=end,
-            step=c.whole(distance),
-            body=(*body,),
-        )
 
     # -- results -------------------------------------------------------------------------------
 
@@ -345,7 +347,10 @@ class RowWriter:
         if self._target is not None:
             (totals,) = self._totals.values()
             shape = self._target.shape[:1]
-            places = [(*self._places.in_shape(shape, k), self._part) for k in rows]
+            part = self._part
+            if self._sharing.are_apart:
+                part = add(times(part, self._sharing.team.lanes), self._lane)
+            places = [(*self._places.in_shape(shape, k), part) for k in rows]
             yield from self._stores_at(self._target, places, totals)
             return
         for number_, value in enumerate(work.results):

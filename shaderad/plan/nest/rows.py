@@ -15,11 +15,28 @@ from functools import cache, cached_property
 
 from shaderad.compiler.launch_shapes import LaunchShape
 from shaderad.ir.sizes import Size
-from shaderad.plan.kernels import PlanKernel
+from shaderad.plan.costs import cost_of_choices, cost_of_operator
+from shaderad.plan.kernels import WIDTH, PlanKernel
 from shaderad.plan.nest.row_elements import NotRowwiseError
-from shaderad.plan.nest.row_work import ACROSS, ALONG, RowParts, RowSharing, RowWork, parts_of
+from shaderad.plan.nest.row_work import (
+    ACROSS,
+    ALONG,
+    BLOCK,
+    NEIGHBOURS,
+    SINGLE,
+    Blocks,
+    RowParts,
+    RowSharing,
+    RowWork,
+    parts_alone,
+    parts_of,
+)
 from shaderad.plan.nest.row_writer import RowWriter
 from shaderad.plan.nest.vectors import COST_LIMIT
+from shaderad.plan.reductions import has_neutral, ops_of
+
+_UNROLLED_LIMIT = 40
+"""The cost of an element, in additions, beyond which its code is written once."""
 
 
 class Rows:
@@ -31,17 +48,60 @@ class Rows:
     """
 
     def __init__(self, work: RowWork, shape: LaunchShape) -> None:
-        self.work = work
-        is_single = len(work.folds) == 1 and not work.elements[-1]
-        self._shape = shape if is_single else None
+        self.work, self.shape = work, shape
         self.whole = cache(self._whole)
         self.cut = cache(self._cut)
         self.added = cache(self._added)
         self.parts = cache(self._parts)
+        self.parts_alone = cache(self._parts_alone)
 
-    def _parts(self, adjacent: int) -> RowParts | None:
-        """The parts of rows, of which a workgroup folds so many adjacent ones."""
-        return None if self._shape is None else parts_of(self.work, self._shape, adjacent)
+    @property
+    def longest_whole(self) -> int:
+        """The most elements of rows that are not cut."""
+        return self.shape.rows.longest_whole
+
+    def _parts(self, adjacent: int) -> RowParts:
+        """The parts of rows of one reduction, of which a workgroup folds so many adjacent ones."""
+        return parts_of(self.work, self.shape, adjacent)
+
+    def _parts_alone(self, lanes: int) -> RowParts:
+        """The same, of which each of so many lanes folds its own elements."""
+        return parts_alone(self.work, lanes, self.shape)
+
+    # -- single threads ----------------------------------------------------------------------
+
+    @property
+    def most_neighbours(self) -> int:
+        """The most lanes that take adjacent elements of parts: each of them needs a total."""
+        is_any_order = not self.work.is_ordered and self._have_neutral
+        return NEIGHBOURS if is_any_order else 1
+
+    @property
+    def _have_neutral(self) -> bool:
+        return all(map(has_neutral, self.work.folds))
+
+    @cached_property
+    def blocks(self) -> Blocks:
+        """The elements that a thread folds before it adds them to its total."""
+        costs = (elements.code_cost for elements in self._along.phases)
+        return self._blocks(max(costs) // WIDTH)
+
+    @property
+    def blocks_of_totals(self) -> Blocks:
+        """The same for the totals of parts."""
+        return self._blocks(0)
+
+    def _blocks(self, element_cost: int) -> Blocks:
+        costs = (
+            cost_of_operator(op, node.results[0].element) + cost_of_choices(op)
+            for node in self.work.folds
+            for op in ops_of(node)
+        )
+        if element_cost + sum(costs) <= _UNROLLED_LIMIT:
+            return Blocks(BLOCK)
+        return Blocks(BLOCK, is_rolled=True) if self._have_neutral else SINGLE
+
+    # -- teams -------------------------------------------------------------------------------
 
     @cached_property
     def is_across(self) -> bool:

@@ -1,4 +1,4 @@
-"""Numbers that say how threads share the rows of a scan."""
+"""The work of a scan of rows, as data, and how threads share it."""
 
 from __future__ import annotations
 
@@ -6,12 +6,41 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from shaderad.compiler.launch_shapes import LaunchShape
+from shaderad.ir.arrays import Reducer, Value
+from shaderad.ir.sizes import Size
 from shaderad.ir.types import Type
 from shaderad.plan.nest.row_work import fewest_lanes, most_lanes, team_along
 from shaderad.plan.nest.teams import Team
 
 AT_ONCE = 8
 """Totals that one thread combines between two barriers."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScanWork:
+    """The scan of one kernel.
+
+    Attributes:
+        op: The operator.
+        x: The elements; rows lie along the last axis.
+        scanned: The value that the scan of `x` is.
+        results: The values that are stored: `scanned`, or functions of it.
+        reads: The values in memory that the kernel reads, besides `start`.
+        part_count: The parts of a row.
+        tiles: The tiles of a part, or of a row.
+        start: The scan of the totals of parts; `None` if the kernel takes whole rows.
+        is_mirrored: True if results at an index follow from the scan at the mirrored one.
+    """
+
+    op: Reducer
+    x: Value
+    scanned: Value
+    results: tuple[Value, ...]
+    reads: frozenset[Value]
+    part_count: Size = 1
+    tiles: Size = 1
+    start: Value | None = None
+    is_mirrored: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +64,14 @@ class ScanSharing:
         width: Adjacent elements that a lane takes at a time, 1 or 4.
         depth: The steps in which a lane takes its elements of a tile.
         is_repeated: True if a row or part may have several tiles.
+        is_chosen: 1 if the kernel runs; 0 if another one does.
     """
 
     team: Team
     width: int
     depth: int
     is_repeated: bool
+    is_chosen: Size = 1
 
     @property
     def tile(self) -> int:
@@ -67,6 +98,11 @@ class ScanSharing:
         return sum(self.team.workgroup // level.threads for level in self.levels())
 
 
-def scanning_team(length: int, width: int, shape: LaunchShape, total: Type) -> Team:
-    """The threads of rows of `length` elements, of which each takes `width` at a time."""
-    return team_along(fewest_lanes(length // width, most_lanes(shape)), shape, [total])
+def scanning_team(length: int | None, width: int, shape: LaunchShape, total: Type) -> Team:
+    """The threads of rows of `length` elements, of which each takes `width` at a time.
+
+    `length` is `None` if it is open.
+    """
+    most = most_lanes(shape)
+    lanes = most if length is None else fewest_lanes(length // width, most)
+    return team_along(lanes, shape, [total])

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from shaderad.ir import composing as c
 from shaderad.ir import nodes, ops, sizes
-from shaderad.ir.arrays import Reducer, Value
+from shaderad.ir.arrays import Value
 from shaderad.ir.nodes import Assign, Expr, For, If, Stmt, Store
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import BOOL, INT, Access, Type
@@ -19,37 +18,10 @@ from shaderad.plan.nest.exchange import (
     of_last_lane,
     thread_of,
 )
-from shaderad.plan.nest.scan_sharing import Level, ScanSharing
+from shaderad.plan.nest.scan_sharing import Level, ScanSharing, ScanWork
 from shaderad.plan.nest.vectors import ThreadElements, stores_of
 from shaderad.plan.positions import Indices, Position, add, constant, number, times
-from shaderad.rules.arrays.scan_operators import combined
-
-
-@dataclass(frozen=True, slots=True)
-class ScanWork:
-    """The scan of one kernel.
-
-    Attributes:
-        op: The operator.
-        x: The elements; rows lie along the last axis.
-        scanned: The value that the scan of `x` is.
-        results: The values that are stored: `scanned`, or functions of it.
-        reads: The values in memory that the kernel reads, besides `start`.
-        part_count: The parts of a row.
-        tiles: The tiles of a part, or of a row.
-        start: The scan of the totals of parts; `None` if the kernel takes whole rows.
-        is_mirrored: True if results at an index follow from the scan at the mirrored one.
-    """
-
-    op: Reducer
-    x: Value
-    scanned: Value
-    results: tuple[Value, ...]
-    reads: frozenset[Value]
-    part_count: Size = 1
-    tiles: Size = 1
-    start: Value | None = None
-    is_mirrored: bool = False
+from shaderad.plan.reductions import combined_by
 
 
 class ScanWriter:
@@ -69,9 +41,11 @@ class ScanWriter:
         available = work.reads | {work.scanned}
         if work.start is not None:
             available |= {work.start}
-        shape = (self._rows, *parts, sharing.team.lanes)
+        rows = sizes.multiply(self._rows, sharing.is_chosen)
+        shape = (rows, *parts, sharing.team.lanes)
         self._writer = writer = number_writer(shape, lambda v: v in available)
-        self._row, *own_part, self._lane = writer.own
+        row, *own_part, self._lane = writer.own
+        self._row = Position() if self._rows == 1 else row
         (self._part,) = own_part or [Position()]
         self._steps = [writer.positions.of(self._int(f"step{r}")) for r in range(sharing.depth)]
         """The number of the elements that a lane takes in each step, among all of the row."""
@@ -86,6 +60,8 @@ class ScanWriter:
 
     def _along(self, r: int, k: int) -> Position:
         """The position in its row of element `k` of step `r`."""
+        if self._length == 1:
+            return Position()
         return add(times(self._steps[r], self._sharing.width), constant(k))
 
     def _in(self, value: Value, r: int, k: int) -> Indices:
@@ -134,8 +110,13 @@ class ScanWriter:
         return self._local(f"before{r}", self._total)
 
     @property
+    def _start(self) -> nodes.Var:
+        """The total of the elements before the part."""
+        return self._local("before_part", self._total)
+
+    @property
     def _carry(self) -> nodes.Var:
-        """The total of the elements before the tile."""
+        """The total of the elements before the tile, in the same part."""
         return self._local("carry", self._total)
 
     @property
@@ -178,13 +159,13 @@ class ScanWriter:
     def _begin(self) -> Iterator[Stmt]:
         """Computes what comes before the first tile."""
         positions, start = self._writer.positions, self._work.start
+        yield Assign(name=self._carry.name, value=c.zero(self._total))
         if start is None:
-            yield Assign(name=self._carry.name, value=c.zero(self._total))
             return
         at = c.apply(ops.MAX, positions.expr(add(self._part, constant(-1))), c.whole(0))
         indices = (self._row, positions.of(at))
         load = self._writer.read_number(start, number(indices, start.shape))
-        yield Assign(name=self._carry.name, value=load)
+        yield Assign(name=self._start.name, value=load)
 
     def _of_tile(self, tile: Position, fits: Collection[tuple[Size, ...]]) -> Iterator[Stmt]:
         yield from self._place(tile)
@@ -195,12 +176,12 @@ class ScanWriter:
         yield from self._scan_own(written.values[:count])
         total = self._local("total", self._total)
         yield from self._scan_steps(total)
-        yield from self._scan_group(total)
+        yield from self._scan_group(total, tile)
         if self._work.results:
             yield from self._finish_scans()
             yield from written.body[end:]
             yield from self._stores(written.values[count:])
-        yield from self._append(self._carry, total, self._has_before(self._sharing.team.lanes))
+        yield from self._append(self._carry, total, self._has_carry(tile))
         if self._sharing.is_repeated and self._sharing.slots:
             yield nodes.Barrier()
 
@@ -249,7 +230,7 @@ class ScanWriter:
     # -- scans ---------------------------------------------------------------------------------
 
     def _combined(self, left: Expr, right: Expr) -> Expr:
-        return combined(self._work.op, left, right)
+        return combined_by(self._work.op, left, right)
 
     def _append(self, total: nodes.Var, value: Expr, has_total: Expr) -> Iterator[Stmt]:
         """Lets `value` come after `total`, or be the total if there is none."""
@@ -298,7 +279,27 @@ class ScanWriter:
             yield If(condition=has_other, then=(joined,), otherwise=())
             distance *= 2
 
-    def _scan_group(self, total: nodes.Var) -> Iterator[Stmt]:
+    def _has_carry(self, tile: Position) -> Expr:
+        """True if elements of the same part or row come before a tile."""
+        if not self._sharing.is_repeated:
+            return c.truth(BOOL, False)
+        return c.apply(ops.GT, self._writer.positions.expr(tile), c.whole(0))
+
+    def _before_tile(self, tile: Position) -> Iterator[Stmt]:
+        """Lets what comes before the part come before what comes before the tile in it."""
+        before, carry = self._wave_before, self._carry
+        if self._work.start is None:
+            yield Assign(name=before.name, value=carry)
+            return
+        yield Assign(name=before.name, value=self._start)
+        both = self._combined(self._start, carry)
+        is_first = c.apply(ops.EQ, self._writer.positions.expr(self._part), c.whole(0))
+        alone = Assign(name=before.name, value=carry)
+        after = Assign(name=before.name, value=both)
+        choice = If(condition=is_first, then=(alone,), otherwise=(after,))
+        yield from _guarded(self._has_carry(tile), [choice])
+
+    def _scan_group(self, total: nodes.Var, tile: Position) -> Iterator[Stmt]:
         """Scans the totals of waves; `total` becomes that of the tile."""
         levels = [*self._sharing.levels()]
         if levels:
@@ -307,7 +308,7 @@ class ScanWriter:
             yield Assign(name=thread.name, value=thread_of(self._sharing.team.workgroup))
             for level in levels:
                 yield from self._scan_level(slots, level, total)
-        yield Assign(name=self._wave_before.name, value=self._carry)
+        yield from self._before_tile(tile)
         for level in reversed(levels):
             has_before = self._has_before(level.threads * level.count)
             append = self._append(self._wave_before, self._mine(level), has_before)

@@ -20,21 +20,18 @@ from functools import cache, cached_property, partial
 from itertools import compress
 
 from shaderad.compiler.launch_shapes import LaunchShape
-from shaderad.ir import arrays, nodes, sizes, walk
-from shaderad.ir.arrays import ArrayType, Reducer, Value
-from shaderad.ir.nodes import Function
+from shaderad.ir import arrays, sizes
+from shaderad.ir.arrays import ArrayType, Value
 from shaderad.ir.sizes import Size
-from shaderad.ir.types import Type, byte_count, leaves
-from shaderad.plan.costs import cost_of
+from shaderad.ir.types import Type, byte_count
+from shaderad.plan.costs import cost_of_operator
 from shaderad.plan.kernels import WIDTH, PlanKernel
-from shaderad.plan.nest.row_work import FEWEST_LOADS
-from shaderad.plan.nest.scan_sharing import ScanSharing, scanning_team
-from shaderad.plan.nest.scan_writer import ScanWork, ScanWriter
+from shaderad.plan.nest.row_work import BLOCK, FEWEST_LOADS
+from shaderad.plan.nest.scan_sharing import ScanSharing, ScanWork, scanning_team
+from shaderad.plan.nest.scan_writer import ScanWriter
 from shaderad.plan.nest.teams import Team
 from shaderad.plan.nest.vectors import COST_LIMIT
 
-_STATE_LIMIT = 64
-"""The most bytes of a total."""
 _HELD_BYTES = 64
 """The elements that a thread holds at a time."""
 _MOST_STEPS = 4
@@ -45,16 +42,11 @@ ScanKernels = tuple[tuple[PlanKernel, ...], tuple[Value, ...]]
 """The kernels of a scan, in order, and the values that they leave to each other."""
 
 
-def has_scan(node: arrays.Scan) -> bool:
-    """True for scans with totals of few bytes."""
-    return byte_count(node.result.element) <= _STATE_LIMIT
-
-
 class Scans:
     """The kernels of one scan.
 
     Args:
-        node: The scan, for which `has_scan` holds.
+        node: The scan.
         name: The name of a kernel that computes its elements.
         reads: The values in memory that the kernels read.
         results: What they store for each element: the result of `node`, or functions of it.
@@ -95,7 +87,7 @@ class Scans:
     @cached_property
     def _is_long(self) -> bool:
         """True if the code of elements or of the operator is written for one at a time."""
-        cost = _cost_of(self.node.op, self.total)
+        cost = cost_of_operator(self.node.op, self.total)
         return cost > _COMBINED_LIMIT or self._trial.elements.cost > COST_LIMIT
 
     @cached_property
@@ -111,20 +103,21 @@ class Scans:
         """The most steps of a lane in a tile."""
         if self._is_long:
             return 1
-        return max(1, min(_MOST_STEPS, _HELD_BYTES // (width * byte_count(self.total))))
+        most = _MOST_STEPS if self._shape.rows.is_together else BLOCK // width
+        return max(1, min(most, _HELD_BYTES // (width * byte_count(self.total))))
 
-    def choice(
-        self, known: Mapping[str, int], chosen: Sequence[bool], longest_whole: int
-    ) -> ScanChoice:
-        """The kernels at known sizes, with those of `loads` that are chosen.
+    @property
+    def longest_whole(self) -> int:
+        """The most elements of rows that are not cut."""
+        return self._shape.rows.longest_whole
 
-        Rows of up to `longest_whole` elements are not cut.
-        """
+    def choice(self, known: Mapping[str, int], chosen: Sequence[bool]) -> ScanChoice:
+        """The kernels at known sizes, with those of `loads` that are chosen."""
         length = sizes.evaluate(self.x.shape[-1], known)
         flags = tuple(chosen) if length % WIDTH == 0 and any(chosen) else ()
         width = WIDTH if flags else 1
         tiles, parts = (sizes.evaluate(size, known) for size in self.cut_of(width))
-        if parts == 1 or length <= longest_whole:
+        if parts == 1 or length <= self.longest_whole:
             own = self.sharing(length, width)
             return ScanChoice(own, own.slots, flags, (), partial(self.whole, own, *flags))
         own = self.sharing_of_parts(width, is_repeated=tiles > 1)
@@ -132,9 +125,14 @@ class Scans:
         slots, make = max(own.slots, last.slots), partial(self.cut, own, last, *flags)
         return ScanChoice(own, slots, flags, last.numbers, make)
 
-    def sharing(self, length: int, width: int) -> ScanSharing:
-        """The sharing for rows of `length` elements, of which a lane takes `width` at a time."""
+    def sharing(self, length: int | None, width: int) -> ScanSharing:
+        """The sharing for rows of `length` elements, of which a lane takes `width` at a time.
+
+        `length` is `None` if it is open.
+        """
         team = scanning_team(length, width, self._shape, self.total)
+        if length is None:
+            return ScanSharing(team, width, self._steps(width), is_repeated=True)
         needed = -(-length // (width * team.lanes))
         depth = min(needed, self._steps(width))
         return ScanSharing(team, width, depth, is_repeated=needed > depth)
@@ -152,6 +150,8 @@ class Scans:
         most = sizes.maximum(1, sizes.floor_divide(self._shape.rows.chunk_limit, rows))
         length = self.x.shape[-1]
         tiles = sizes.divide_up(sizes.divide_up(length, tile), most)
+        is_together, least = self._shape.rows.is_together, self._shape.rows.chunk_length
+        tiles = sizes.maximum(tiles, 1 if is_together else -(-least // tile))
         return tiles, sizes.divide_up(length, sizes.multiply(tiles, tile))
 
     # -- kernels -------------------------------------------------------------------------------
@@ -171,7 +171,7 @@ class Scans:
         tiles = sizes.divide_up(self.x.shape[-1], sharing.tile) if sharing.is_repeated else 1
         work = replace(self._work(), tiles=tiles)
         kernel = ScanWriter(work, sharing).scan(f"{self._name}_scan", self._fits(chosen))
-        return (self._quiet(kernel),), ()
+        return (kernel,), ()
 
     def _cut(self, own: ScanSharing, last: ScanSharing, *chosen: bool) -> ScanKernels:
         """The kernels of rows in parts.
@@ -194,11 +194,7 @@ class Scans:
             ScanWriter(of_totals, last).scan(f"{self._name}_of_totals", ()),
             ScanWriter(replace(part, start=before), own).scan(f"{self._name}_scan", fits),
         )
-        return tuple(map(self._quiet, works)), (totals, before)
-
-    def _quiet(self, work: PlanKernel) -> PlanKernel:
-        """`work`, whose operator reports nothing, as in passes."""
-        return replace(work, bounds="unchecked")
+        return works, (totals, before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,12 +214,3 @@ class ScanChoice:
     chosen: tuple[bool, ...]
     of_totals: tuple[int, ...]
     make: Callable[[], ScanKernels]
-
-
-def _cost_of(op: Reducer, element: Type) -> int:
-    """The cost of an operator, in additions; more than all others where it has loops."""
-    if not isinstance(op, Function):
-        return len(leaves(element))
-    if any(isinstance(s, nodes.For | nodes.While) for s in walk.statements(op.body)):
-        return _COMBINED_LIMIT + 1
-    return sum(map(cost_of, walk.all_expressions(op.body)))

@@ -21,7 +21,7 @@ from shaderad.ir.dags import in_order, substitute, variables
 from shaderad.ir.nodes import Expr, Stmt, Store
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import BOOL, DOUBLE, Scalar, Type
-from shaderad.plan.costs import cost_of
+from shaderad.plan.costs import CHOICE_COST, cost_of
 from shaderad.plan.elements import Elements, Test, View, choice
 from shaderad.plan.kernels import WIDTH, IsStored, Writer
 from shaderad.plan.nest.guards import Guard, GuardedElements
@@ -31,6 +31,8 @@ from shaderad.plan.statements import Written
 COST_LIMIT = 256
 """The cost of the code of four elements, in additions, beyond which memory is no longer what such
 a kernel waits for."""
+
+_READ_COST = 3
 
 
 def comes_by_four(element: Type) -> bool:
@@ -110,10 +112,9 @@ class ThreadReads:
         self._read_by_name: dict[str, Read] = {}
 
     def read(self, value: Value, at: Indices, view: View | None, guard: Guard = ()) -> Expr:
-        """A variable for an element of a stored value."""
-        assert view is None, "reads that report are no part of a nest"
-        if sizes.product(value.shape) == 1:
-            return self._writer.read(value, at)
+        """A variable for an element of a stored value, or a read that reports where it misses."""
+        if view is not None or sizes.product(value.shape) == 1:
+            return self._writer.read(value, at, view)
         place = self._writer.positions.at_known(number(at, value.shape))
         return self.variable(Read(value, place, self._at_known(guard)))
 
@@ -289,7 +290,7 @@ class ThreadElements:
         self._writer, self._reads = writer, ThreadReads(writer)
 
         def read(value: Value, at: Indices, view: View | None) -> Expr:
-            element = own(value, at)
+            element = own(value, at) if view is None else None
             return self._reads.read(value, at, view) if element is None else element
 
         elements = Elements(writer.positions, is_stored, read)
@@ -301,6 +302,13 @@ class ThreadElements:
         """The cost of the code, in additions."""
         parts = {id(part): part for e in self._elements for part in in_order(e)}
         return sum(map(cost_of, parts.values()))
+
+    @property
+    def code_cost(self) -> int:
+        """`cost` with that of reads and choices, which take time or space in drivers."""
+        parts = {id(part): part for e in self._elements for part in in_order(e)}
+        choices = sum(isinstance(part, nodes.Conditional) for part in parts.values())
+        return self.cost + _READ_COST * len(self.reads) + CHOICE_COST * choices
 
     @property
     def reads(self) -> Collection[Read]:

@@ -9,8 +9,8 @@ from shaderad.ir import sizes
 from shaderad.ir.arrays import Value
 from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import WORD_BYTES, byte_count
-from shaderad.plan.nest.sum_tiles import SumTile
-from shaderad.plan.nest.sum_work import SumWork
+from shaderad.plan.nest.sums.tiles import SumTile
+from shaderad.plan.nest.sums.work import SumWork
 from shaderad.plan.steps import RunChain, RunKernel, RunPass, RunRows, RunTiles, Step
 
 Number = Callable[[Size], int | None]

@@ -75,7 +75,7 @@ class SumWork:
 
     @cached_property
     def addends(self) -> Value:
-        """What is added; the axes of results come first, those that are summed last."""
+        """The elements to add; the axes of results come first, those that are summed last."""
         (x,) = self.node.operands
         rows = x.shape[:-1]
         inner = x

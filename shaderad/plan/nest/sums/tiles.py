@@ -17,7 +17,7 @@ from shaderad.ir import sizes
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import FLOAT, INT, UINT
 from shaderad.plan.kernels import WIDTH
-from shaderad.plan.nest.sum_work import SumRead, SumWork
+from shaderad.plan.nest.sums.work import SumRead, SumWork
 from shaderad.plan.nest.vectors import comes_by_four
 
 _MOST_SUMS = 64

@@ -16,9 +16,9 @@ from shaderad.ir.nodes import Expr, For, If, Stmt
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import INT, Access
 from shaderad.plan.kernels import WIDTH, IsStored, PlanKernel, Writer, write_kernel
-from shaderad.plan.nest.sum_tiles import SHORTEST_PART, SumTile, SumTiles
-from shaderad.plan.nest.sum_work import NoSharingError, SumWork, is_sum_of_numbers
-from shaderad.plan.nest.sum_writer import (
+from shaderad.plan.nest.sums.tiles import SHORTEST_PART, SumTile, SumTiles
+from shaderad.plan.nest.sums.work import NoSharingError, SumWork, is_sum_of_numbers
+from shaderad.plan.nest.sums.writer import (
     COLUMN_SUM,
     RESULT,
     SumWriter,

@@ -14,9 +14,9 @@ from shaderad.ir.sizes import Size
 from shaderad.ir.types import FLOAT, INT, UINT
 from shaderad.ir.walk import children, map_children
 from shaderad.plan.discarded import without_test
-from shaderad.plan.nest.sum_places import LANE, Place, SumPlaces
-from shaderad.plan.nest.sum_tiles import SumTile
-from shaderad.plan.nest.sum_work import SumWork
+from shaderad.plan.nest.sums.places import LANE, Place, SumPlaces
+from shaderad.plan.nest.sums.tiles import SumTile
+from shaderad.plan.nest.sums.work import SumWork
 from shaderad.plan.nest.vectors import guarded_reads
 
 
@@ -35,7 +35,7 @@ class SumAddends:
         self._own = {place: self._at(place) for place in self._loading()}
         """The addends of the results for which the thread loads, step by step."""
         self._beside = [*self._of_columns()]
-        """Those of the sums along columns, column by column."""
+        """The addends of the sums along columns, column by column."""
         every = [e for addends in self._own.values() for e in addends]
         self.has_test = any(without_test(e) is not e for e in every)
         """True if addends have tests for discarded cotangents, which they are added without."""

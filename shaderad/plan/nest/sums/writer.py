@@ -17,11 +17,11 @@ from shaderad.ir.sizes import Size
 from shaderad.ir.types import INT, Access, LocalArray
 from shaderad.plan.elements import Elements
 from shaderad.plan.kernels import WIDTH, PlanKernel
-from shaderad.plan.nest.sum_addends import SumAddends
-from shaderad.plan.nest.sum_groups import GroupAddends
-from shaderad.plan.nest.sum_places import SumPlaces
-from shaderad.plan.nest.sum_tiles import SumTile
-from shaderad.plan.nest.sum_work import SumWork
+from shaderad.plan.nest.sums.addends import SumAddends
+from shaderad.plan.nest.sums.groups import GroupAddends
+from shaderad.plan.nest.sums.places import SumPlaces
+from shaderad.plan.nest.sums.tiles import SumTile
+from shaderad.plan.nest.sums.work import SumWork
 from shaderad.plan.nest.vectors import ThreadElements, comes_by_four, quarter_of
 from shaderad.plan.positions import Indices, Position, add, constant, number, times
 

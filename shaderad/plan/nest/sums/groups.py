@@ -24,9 +24,9 @@ from shaderad.ir.walk import children, map_children
 from shaderad.plan.discarded import without_test
 from shaderad.plan.kernels import WIDTH, four_of
 from shaderad.plan.nest.exchange import SharedArray
-from shaderad.plan.nest.sum_places import Place, SumPlaces
-from shaderad.plan.nest.sum_tiles import SumTile
-from shaderad.plan.nest.sum_work import SumWork
+from shaderad.plan.nest.sums.places import Place, SumPlaces
+from shaderad.plan.nest.sums.tiles import SumTile
+from shaderad.plan.nest.sums.work import SumWork
 from shaderad.plan.nest.vectors import ThreadReads, guarded_reads
 from shaderad.plan.positions import Position, add, constant, times
 
@@ -65,7 +65,7 @@ class _BlockSide:
 
 @dataclass(frozen=True, eq=False)
 class _Load:
-    """What a thread loads for a side: for each part the numbers of 4 elements and 4 results."""
+    """A load of a thread for a side: for each part, 4 elements of 4 results each."""
 
     side: _BlockSide
     is_own: Expr | None
@@ -194,7 +194,7 @@ class GroupAddends:
                     yield self._load(side, start, max(low, 0), min(high, self._threads))
 
     def _load(self, side: _BlockSide, start: int, low: int, high: int) -> _Load:
-        """What threads from `low` to below `high` load for a side, in the turn from `start` on."""
+        """The load of threads from `low` to below `high` for a side, in the turn from `start`."""
         places, positions = self._places, self._writer.positions
         number = add(places.thread, constant(start - side.first))
         tests: list[Expr] = []

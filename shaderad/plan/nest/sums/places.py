@@ -18,8 +18,8 @@ from shaderad.ir.nodes import Assign, Expr, Stmt
 from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import INT
 from shaderad.plan.kernels import WIDTH, Writer, number_writer
-from shaderad.plan.nest.sum_tiles import SumTile
-from shaderad.plan.nest.sum_work import SumWork
+from shaderad.plan.nest.sums.tiles import SumTile
+from shaderad.plan.nest.sums.work import SumWork
 from shaderad.plan.positions import RANK_LIMIT, Indices, Position, add, constant, times
 
 Place = tuple[int, ...]

@@ -1,1 +1,0 @@
-"""Reductions and scans of rows, as dispatches."""

@@ -1,0 +1,1 @@
+"""Sums over tiles of results: products, convolutions, their gradients, sums of columns."""
