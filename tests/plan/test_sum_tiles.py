@@ -197,6 +197,29 @@ def test_an_axis_of_a_batch_may_be_the_last(kind: str, device: sad.Device) -> No
 
 
 @pytest.mark.gpu
+@pytest.mark.parametrize("kind", ["alone", "grouped", "eight"], indirect=True)
+def test_an_axis_of_a_batch_may_have_one_element(kind: str, device: sad.Device) -> None:
+    product = sad.graph(lambda x, y: sad.einsum("ikb,kjb->ijb", x, y))
+    for batch, rows, columns in ((1, 64, 28), (28, 64, 1), (1, 1, 28), (3, 64, 28)):
+        x, y = drawn((rows, 16, batch), (16, columns, batch))
+        exact = np.einsum("ikb,kjb->ijb", x.astype(np.float64), y)
+        np.testing.assert_allclose(product(x, y).numpy(), exact, atol=2e-5)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("kind", ["alone", "eight"], indirect=True)
+def test_one_graph_convolves_windows_of_several_lengths(kind: str, device: sad.Device) -> None:
+    convolve = sad.graph(lambda x, w: sad.conv(x, w, padding="same"))
+    for channels, outputs, length in ((20, 4, 3), (3, 4, 20), (1, 8, 7), (16, 16, 1), (2, 1, 17)):
+        x, w = drawn((2, channels, 61), (outputs, channels, length))
+        exact = np.zeros((2, outputs, 61))
+        padded = np.pad(x.astype(np.float64), ((0, 0), (0, 0), ((length - 1) // 2, length // 2)))
+        for k in range(length):
+            exact += np.einsum("bcn,oc->bon", padded[:, :, k : k + 61], w[:, :, k])
+        np.testing.assert_allclose(convolve(x, w).numpy(), exact, atol=2e-5)
+
+
+@pytest.mark.gpu
 @pytest.mark.sample(5)
 def test_reads_behind_reshapes_and_slices(kind: str, device: sad.Device) -> None:
     x, y = drawn((6, 4, 20), (40, 20))

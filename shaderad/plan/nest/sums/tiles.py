@@ -64,7 +64,8 @@ class SumTile:
         team_axis: The axis of results along which the threads of a team are adjacent.
         shared_axis: The axis of results along which they load; -1 for none.
         fits: True if no axis has fewer results than a thread.
-        known: Symbols of the extents of windows, which are numbers in the kernel.
+        windows: For each axis that is summed, its extent if that is a number in the kernel, else 0.
+        known: The symbols of these extents, and their numbers.
         part_count: The number of parts into which sums are cut.
         run_axis: The summed axis along which sums are cut into runs, each of which is added to 0
             before its sum is added to others: so rounding errors grow with the number of runs.
@@ -81,6 +82,7 @@ class SumTile:
     team_axis: int = -1
     shared_axis: int = -1
     fits: bool = True
+    windows: tuple[int, ...] = ()
     known: tuple[tuple[str, int], ...] = ()
     part_count: Size = 1
     run_axis: int = -1
@@ -101,9 +103,10 @@ class SumTile:
         flags = (self.fits, self.is_grouped, *self.are_whole, *self.are_even, *self.by_four)
         bits = sum(1 << k for k, flag in enumerate(flags) if flag)
         has_parts = self.part_count != 1
-        known = (number for _, number in self.known)
-        ways = *self.threads, self.team, self.shared_axis, has_parts, self.run_axis, self.run_steps
-        return *self.held, *self.steps, bits, *ways, *known
+        sharing = *self.threads, self.team, self.team_axis, self.shared_axis
+        known = *self.windows, *(number for _, number in self.known)
+        runs = has_parts, self.run_axis, self.run_steps
+        return *self.held, *self.steps, bits, *sharing, *runs, *known
 
 
 @dataclass(frozen=True)
@@ -296,7 +299,7 @@ class SumTiles:
 
     def _tile(self, held: tuple[int, ...], steps: tuple[int, ...], team: int, axis: int) -> SumTile:
         rows = [*zip(self._rows, held, strict=True)]
-        last = [team if k == len(rows) - 1 else 1 for k in range(len(rows))]
+        last = [team if k == self._last else 1 for k in range(len(rows))]
         return SumTile(
             held,
             steps,
@@ -306,14 +309,20 @@ class SumTiles:
             team=team,
             team_axis=self._last,
             shared_axis=axis,
-            known=(*self._known_windows(),),
+            windows=self._windows,
+            known=(*self._symbols_of_windows(),),
         )
 
-    def _known_windows(self) -> Iterator[tuple[str, int]]:
-        """The symbols of the extents of windows."""
+    @property
+    def _windows(self) -> tuple[int, ...]:
+        """The extents of short summed axes, 0 for others, if windows overlap."""
         rank = self._work.rank
         if not any(read.overlaps(k, rank) for read in self._work.reads for k in range(rank)):
-            return
-        for extent, count in zip(self._work.summed, self._summed, strict=True):
-            if count <= _LONGEST_WINDOW:
-                yield from ((name, self._known[name]) for name in sizes.symbols(extent))
+            return ()
+        return tuple(count if count <= _LONGEST_WINDOW else 0 for count in self._summed)
+
+    def _symbols_of_windows(self) -> Iterator[tuple[str, int]]:
+        """The symbols in extents of windows, and their numbers."""
+        extents = zip(self._work.summed, self._windows, strict=False)
+        names = {name for extent, count in extents if count for name in sizes.symbols(extent)}
+        yield from ((name, self._known[name]) for name in sorted(names))
