@@ -207,6 +207,16 @@ def test_an_axis_of_a_batch_may_have_one_element(kind: str, device: sad.Device) 
 
 
 @pytest.mark.gpu
+@pytest.mark.parametrize("kind", ["alone", "grouped", "eight"], indirect=True)
+def test_sums_over_several_axes(kind: str, device: sad.Device) -> None:
+    product = sad.graph(lambda x, y: sad.einsum("bti,btj->ij", x, y))
+    for batch, count, rows, columns in ((6, 48, 36, 64), (3, 7, 8, 8), (1, 64, 33, 31)):
+        x, y = drawn((batch, count, rows), (batch, count, columns))
+        exact = np.einsum("bti,btj->ij", x.astype(np.float64), y)
+        np.testing.assert_allclose(product(x, y).numpy(), exact, atol=1e-4)
+
+
+@pytest.mark.gpu
 @pytest.mark.parametrize("kind", ["alone", "eight"], indirect=True)
 def test_one_graph_convolves_windows_of_several_lengths(kind: str, device: sad.Device) -> None:
     convolve = sad.graph(lambda x, w: sad.conv(x, w, padding="same"))

@@ -88,7 +88,7 @@ class GroupAddends:
         self._work, self._tile, self._places = work, tile, places
         self._writer = places.writer
         self._threads = prod(tile.threads)
-        (self._depth,) = tile.steps
+        self._depth = tile.steps[-1]
         """The elements of a sum that are loaded at a time."""
         self._axes = [axis for axis, count in enumerate(tile.threads) if count > 1]
         self._template, self._elements = guarded_reads(self._writer, work.has_memory)
@@ -114,7 +114,8 @@ class GroupAddends:
         for axis, name in zip(self._axes, (ROW, COLUMN), strict=True):
             at[axis] = positions.of_name(name)
         element = positions.of_name(_ELEMENT)
-        yield elements.at(self._work.addends, (*at, element))
+        *outer, _ = self._places.element((0,) * len(self._tile.steps))
+        yield elements.at(self._work.addends, (*at, *outer, element))
         if self._work.column_sum is not None:
             (y,) = self._work.column_sum.operands
             yield elements.at(y, (at[-1], element))
@@ -225,7 +226,8 @@ class GroupAddends:
 
     def _element(self, in_step: Position) -> Position:
         """The position of an element of the sum."""
-        base = self._writer.positions.of_name(self._places.step(0).name)
+        last = self._places.step(len(self._tile.steps) - 1)
+        base = self._writer.positions.of_name(last.name)
         return add(times(base, self._depth), in_step)
 
     def _moved(self, part: Expr, by_name: Mapping[str, Position]) -> Expr:

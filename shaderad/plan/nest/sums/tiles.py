@@ -180,11 +180,11 @@ class SumTiles:
         """The tiles whose threads share loads in group memory, the largest first."""
         work, shape = self._work, self._shape
         axes = work.rows_and_columns
-        if not shape.shares_in_groups or len(axes) != 2 or len(self._summed) != 1:
+        if not shape.shares_in_groups or not axes or self._has_windows or work.has_choice:
             return
-        if work.addends.element not in (FLOAT, INT, UINT) or work.has_choice:
+        if work.addends.element not in (FLOAT, INT, UINT):
             return
-        (count,) = self._summed
+        count = self._summed[-1]
         depth = next((n for n in _DEPTHS if count % n == 0 < count), 0)
         side = 1 << (shape.workgroup.bit_length() - 1) // 2
         for held in _HELD_IN_GROUPS if side * side == shape.workgroup and depth else ():
@@ -198,8 +198,8 @@ class SumTiles:
         rows = range(len(self._rows))
         return SumTile(
             tuple(held if axis in axes else 1 for axis in rows),
-            (depth,),
-            (False,),
+            (*(1 for _ in self._summed[1:]), depth),
+            (*(n == 1 for n in self._summed[:-1]), False),
             tuple(axis not in axes or self._rows[axis] % (held * side) == 0 for axis in rows),
             tuple(self._rows[axis] % WIDTH == 0 for axis in rows),
             threads=tuple(side if axis in axes else 1 for axis in rows),
@@ -314,10 +314,15 @@ class SumTiles:
         )
 
     @property
+    def _has_windows(self) -> bool:
+        """True if results beside each other add elements that overlap."""
+        rank = self._work.rank
+        return any(read.overlaps(k, rank) for read in self._work.reads for k in range(rank))
+
+    @property
     def _windows(self) -> tuple[int, ...]:
         """The extents of short summed axes, 0 for others, if windows overlap."""
-        rank = self._work.rank
-        if not any(read.overlaps(k, rank) for read in self._work.reads for k in range(rank)):
+        if not self._has_windows:
             return ()
         return tuple(count if count <= _LONGEST_WINDOW else 0 for count in self._summed)
 
