@@ -85,6 +85,12 @@ def test_sums_of_columns_are_tiles_and_sums_of_rows_are_not() -> None:
     assert kinds(b.sum_over(x, (0, 1))) == ["RunPass"]
 
 
+def test_rows_of_known_extents_are_no_windows() -> None:
+    x = array((64, 32))
+    assert kinds(b.sum_over(x, (1,))) == ["RunPass"]
+    assert kinds(b.sum_over(b.applied(ops.MUL, x, x), (1,))) == ["RunPass"]
+
+
 def test_other_operators_and_expensive_elements_are_not_tiles() -> None:
     x = b.broadcast(array((N, K)), (N, M, K), (0, 2))
     y = b.broadcast(array((M, K)), (N, M, K), (1, 2))

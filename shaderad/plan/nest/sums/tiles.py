@@ -241,7 +241,7 @@ class SumTiles:
         """True if results that are adjacent along an axis may use the same loads."""
         if any(read.strides[axis] in (-1, 0, 1) for read in self._reads):
             return True
-        return any(read.overlaps(axis, len(self._rows)) for read in self._work.reads)
+        return self._work.overlaps(axis)
 
     def _steps(self, axis: int) -> list[int]:
         """The elements of a summed axis that a thread may add at a time."""
@@ -316,8 +316,7 @@ class SumTiles:
     @property
     def _has_windows(self) -> bool:
         """True if results beside each other add elements that overlap."""
-        rank = self._work.rank
-        return any(read.overlaps(k, rank) for read in self._work.reads for k in range(rank))
+        return any(map(self._work.overlaps, range(self._work.rank)))
 
     @property
     def _windows(self) -> tuple[int, ...]:

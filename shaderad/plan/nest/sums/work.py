@@ -45,17 +45,6 @@ class SumRead:
     axes: frozenset[int]
     strides: tuple[Size | None, ...]
 
-    def overlaps(self, axis: int, rank: int) -> bool:
-        """True if results beside each other along an axis read what others read as well.
-
-        Axes from `rank` on are summed.
-        """
-        stride = self.strides[axis]
-        return stride not in (0, None) and any(
-            isinstance(stride, int) and isinstance(other, int) and other and stride % other == 0
-            for other in self.strides[rank:]
-        )
-
 
 @dataclass(frozen=True, eq=False)
 class SumWork:
@@ -177,8 +166,26 @@ class SumWork:
     @property
     def _windows(self) -> tuple[int, ...]:
         """The last axis along which results add overlapping elements."""
-        axes = [a for a in self._axes if any(r.overlaps(a, self.rank) for r in self.reads)]
-        return (*axes[-1:],)
+        return tuple(axis for axis in self._axes if self.overlaps(axis))[-1:]
+
+    def overlaps(self, axis: int) -> bool:
+        """True if results beside each other along an axis read what others read as well.
+
+        Where the extent of a summed axis is open, it may be a window.
+        """
+        return any(self._is_window(read, axis) for read in self.reads)
+
+    def _is_window(self, read: SumRead, axis: int) -> bool:
+        stride = read.strides[axis]
+        if not isinstance(stride, int) or not stride:
+            return False
+        return any(
+            isinstance(step, int)
+            and step != 0
+            and stride % step == 0
+            and not (isinstance(extent, int) and abs(stride) >= abs(step) * extent)
+            for step, extent in zip(read.strides[self.rank :], self.summed, strict=True)
+        )
 
     @property
     def _lies_in_columns(self) -> bool:
