@@ -253,8 +253,15 @@ class RowWriter:
         for init in node.operands[1:]:
             at = self._places.of_row(init, k) if init.shape else ()
             written = self._written(init, at, f"{total.name}_")
-            value = combined_elements(node, written.values[0], total)
-            yield from self._inside([*written.body, Assign(name=total.name, value=value)])
+            first = written.values[0]
+            both = Assign(name=total.name, value=combined_elements(node, first, total))
+            if not has_neutral(node):
+                # A row without elements has no total.
+                length = self._writer.positions.size(self._work.length)
+                has_elements = c.apply(ops.GT, length, c.whole(0))
+                alone = Assign(name=total.name, value=first)
+                both = If(condition=has_elements, then=(both,), otherwise=(alone,))
+            yield from self._inside([*written.body, both])
 
     def _loop(self, phase: int, chosen: Sequence[bool]) -> Iterator[Stmt]:
         """Visits the elements of a lane."""
