@@ -78,6 +78,11 @@ class Stage:
         self._pipeline: Pipeline | None = None
         self._begun = runtime.begin(lowered.program)
 
+    def begin(self) -> None:
+        """Starts to compile again if that has failed."""
+        if self._pipeline is None:
+            self._begun = self._runtime.begin(self.lowered.program)
+
     @property
     def pipeline(self) -> Pipeline:
         """The pipeline of the stage's program."""
@@ -186,6 +191,8 @@ class Stages:
         """The dispatches of `kernel` for `choice`, lowered once; they compile in the background."""
         by_choice = self._by_kernel.get(kernel)
         if by_choice is not None and choice in by_choice:
+            for stage in by_choice[choice]:
+                stage.begin()
             return by_choice[choice]
         with self._lock:
             by_choice = self._by_kernel.setdefault(kernel, {})
