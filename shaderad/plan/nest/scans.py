@@ -88,7 +88,7 @@ class Scans:
     def _is_long(self) -> bool:
         """True if the code of elements or of the operator is written for one at a time."""
         cost = cost_of_operator(self.node.op, self.total)
-        return cost > _COMBINED_LIMIT or self._trial.elements.cost > COST_LIMIT
+        return cost > _COMBINED_LIMIT or self._trial.elements.code_cost > COST_LIMIT
 
     @cached_property
     def _trial(self) -> ScanWriter:
