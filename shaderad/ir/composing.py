@@ -231,6 +231,11 @@ def total(terms: Sequence[Expr]) -> Expr:
     return reduce(lambda a, b: apply(ops.ADD, a, b), terms)
 
 
+def all_hold(tests: Sequence[Expr]) -> Expr | None:
+    """True if all tests hold; `None` without tests."""
+    return reduce(lambda a, b: apply(ops.BIT_AND, a, b), tests) if tests else None
+
+
 def summed(value: Expr) -> Expr:
     """The sum over the components of a vector or matrix."""
     if isinstance(value.type, Matrix):

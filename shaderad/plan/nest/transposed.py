@@ -164,15 +164,15 @@ class _TileWriter:
         """Does `body` at each place of the tile that is one of the results."""
         positions, shape = self._writer.positions, self._values[0].shape
         first_row, first_column = self._first
-        inside: Expr | None = None
         assigns: list[Stmt] = []
+        tests: list[Expr] = []
         for name, at, extent in (
             (_ROW, add(first_row, row), shape[self._axis]),
             (_COLUMN, add(first_column, column), shape[-1]),
         ):
             assigns.append(Assign(name=name, value=positions.expr(at)))
-            test = c.apply(ops.LT, c.variable(name, INT), positions.size(extent))
-            inside = test if inside is None else c.apply(ops.BIT_AND, inside, test)
+            tests.append(c.apply(ops.LT, c.variable(name, INT), positions.size(extent)))
+        inside = c.all_hold(tests)
         assert inside is not None
         return For(
             variable=_LINE,

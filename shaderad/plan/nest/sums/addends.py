@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import compress
 
-from shaderad.ir import composing as c
-from shaderad.ir import nodes, ops
+from shaderad.ir import nodes
 from shaderad.ir.arrays import Value
 from shaderad.ir.dags import in_order, substitute
-from shaderad.ir.nodes import Assign, Expr, Stmt
+from shaderad.ir.nodes import Expr, Stmt
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import FLOAT, INT, UINT
 from shaderad.ir.walk import children, map_children
 from shaderad.plan.discarded import without_test
 from shaderad.plan.nest.sums.places import LANE, Place, SumPlaces
+from shaderad.plan.nest.sums.statements import added_in_turn
 from shaderad.plan.nest.sums.tiles import SumTile
 from shaderad.plan.nest.sums.work import SumWork
 from shaderad.plan.nest.vectors import guarded_reads
@@ -83,13 +83,8 @@ class SumAddends:
         loads = self._reads.loads([*compress(self._fours, chosen)])
         addends = [substitute(e, loads) for e in (*self._all(), *self._beside)]
         written = self._places.writer.written([*loads.values(), *addends])
-        count = len(self._places.steps)
         # Loads come first, so that they are in flight together.
-        for k, (statements, value) in enumerate(written.in_turn(), start=-len(loads)):
-            yield from statements
-            if k >= 0:
-                total = sums[k // count]
-                yield Assign(name=total.name, value=c.apply(ops.ADD, total, value))
+        yield from added_in_turn(written, len(loads), sums, len(self._places.steps))
 
     def _all(self) -> Iterator[Expr]:
         tile = self._tile

@@ -30,7 +30,7 @@ class SumChoices:
         numbers = tuple((name, known.known[name]) for name in sorted(names))
         tile = sums.tile_at(numbers, known.group_bytes)
         writer = sums.writer(tile)
-        chosen = tuple(map(known.are_multiples, writer.loads))
+        chosen = known.fitting(writer.loads)
         if not known.binds_few(sums.binding_count(tile, chosen)):
             chosen = ()
         stored = writer.store_multiples

@@ -25,6 +25,7 @@ from shaderad.plan.discarded import without_test
 from shaderad.plan.kernels import WIDTH, four_of
 from shaderad.plan.nest.exchange import SharedArray
 from shaderad.plan.nest.sums.places import Place, SumPlaces
+from shaderad.plan.nest.sums.statements import added_in_turn
 from shaderad.plan.nest.sums.tiles import SumTile
 from shaderad.plan.nest.sums.work import SumWork
 from shaderad.plan.nest.vectors import ThreadReads, guarded_reads
@@ -221,8 +222,7 @@ class GroupAddends:
              for k in range(WIDTH) for at in results]
             for part in side.parts
         ]  # fmt: skip
-        is_own = c.apply(ops.BIT_AND, *tests) if len(tests) == 2 else (tests[0] if tests else None)
-        return _Load(side, is_own, four, element, values)
+        return _Load(side, c.all_hold(tests), four, element, values)
 
     def _element(self, in_step: Position) -> Position:
         """The position of an element of the sum."""
@@ -306,11 +306,7 @@ class GroupAddends:
         rest = self._rest.loads(())
         values = [substitute(e, rest) for e in (*addends, *beside)]
         written = self._writer.written([*first, *values])
-        for k, (statements, value) in enumerate(written.in_turn(), start=-len(first)):
-            yield from statements
-            if k >= 0:
-                total = terms[k]
-                yield nodes.Assign(name=total.name, value=c.apply(ops.ADD, total, value))
+        yield from added_in_turn(written, len(first), terms)
 
     def _taken(self, side: _BlockSide, step: Position) -> list[dict[int, Expr]]:
         """The parts of each row or column of a tile, from group memory."""

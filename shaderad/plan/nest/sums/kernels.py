@@ -16,15 +16,13 @@ from shaderad.ir.nodes import Expr, For, If, Stmt
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import INT, Access
 from shaderad.plan.kernels import WIDTH, IsStored, PlanKernel, Writer, write_kernel
+from shaderad.plan.nest.sums.statements import plus, store, zeroed
 from shaderad.plan.nest.sums.tiles import SHORTEST_PART, SumTile, SumTiles
 from shaderad.plan.nest.sums.work import NoSharingError, SumWork, is_sum_of_numbers
 from shaderad.plan.nest.sums.writer import (
     COLUMN_SUM,
     RESULT,
     SumWriter,
-    plus,
-    store,
-    zeroed,
 )
 
 _MOST_PARTS = 256

@@ -164,8 +164,7 @@ class SumPlaces:
     def is_inside(self, place: Place) -> Expr | None:
         """True if a result of a block exists; `None` if all do."""
         tests = [self._inside(axis, k) for axis, k in enumerate(place)]
-        found = [test for test in tests if test is not None]
-        return c.apply(ops.BIT_AND, *found) if len(found) == 2 else next(iter(found), None)
+        return c.all_hold([test for test in tests if test is not None])
 
     def is_column_inside(self, k: int) -> Expr | None:
         """True if column `k` of a tile exists; `None` if all do."""

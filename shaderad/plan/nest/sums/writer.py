@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from shaderad.ir import composing as c
 from shaderad.ir import nodes, ops, sizes
 from shaderad.ir.arrays import Value
-from shaderad.ir.nodes import Assign, Expr, For, If, Stmt, Store
+from shaderad.ir.nodes import Assign, Expr, For, If, Stmt
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import INT, Access, LocalArray
 from shaderad.plan.elements import Elements
@@ -20,6 +20,7 @@ from shaderad.plan.kernels import WIDTH, PlanKernel
 from shaderad.plan.nest.sums.addends import SumAddends
 from shaderad.plan.nest.sums.groups import GroupAddends
 from shaderad.plan.nest.sums.places import SumPlaces
+from shaderad.plan.nest.sums.statements import plus, store, zeroed
 from shaderad.plan.nest.sums.tiles import SumTile
 from shaderad.plan.nest.sums.work import SumWork
 from shaderad.plan.nest.vectors import ThreadElements, comes_by_four, quarter_of
@@ -312,16 +313,6 @@ class SumWriter:
         yield If(condition=self._places.is_first_row, then=stores, otherwise=())
 
 
-def zeroed(total: nodes.Var) -> Stmt:
-    """Sets a sum to 0."""
-    return Assign(name=total.name, value=c.zero(total.type))
-
-
-def plus(total: nodes.Var, value: Expr) -> Stmt:
-    """Adds to a sum."""
-    return Assign(name=total.name, value=c.apply(ops.ADD, total, value))
-
-
 def _element_of(array: nodes.Var, number: int) -> Expr:
     assert isinstance(array.type, LocalArray)
     return nodes.Element(type=array.type.element, value=array, index=c.whole(number))
@@ -338,8 +329,3 @@ def _assigned(total: Expr, value: Expr) -> Stmt:
 
 def _summed(total: Expr, value: Expr) -> Stmt:
     return _assigned(total, c.apply(ops.ADD, total, value))
-
-
-def store(buffer: str, indices: tuple[Expr, ...], value: Expr) -> Stmt:
-    """Stores what no other thread stores, or all others store as well."""
-    return Store(buffer=buffer, indices=indices, value=value, is_unique=True)
