@@ -104,7 +104,7 @@ class TeamFold:
         return self._each(self._team.lanes, body)
 
     def _each(self, distance: int, body: Sequence[Stmt]) -> Stmt:
-        """Does `body` in the first of each so many lanes."""
+        """Does `body` in the first of each so many lanes, which are more than one."""
         lane = self._writer.positions.expr(self._lane)
         rest = c.apply(ops.BIT_AND, lane, c.whole(distance - 1))
         is_first = c.apply(ops.EQ, rest, c.whole(0))
@@ -166,7 +166,10 @@ class TeamFold:
         slot, _ = positions.divided(thread, team.wave)
         yield Assign(name=own.name, value=positions.expr(slot))
         at = positions.of(own)
-        yield self._each(team.wave, self._put(at))
+        if team.wave == 1:
+            yield from self._put(at)
+        else:
+            yield self._each(team.wave, self._put(at))
         yield nodes.Barrier()
         step, count = team.wave, team.lanes // team.wave
         while count > _FOLDED_AT_ONCE:
@@ -181,7 +184,11 @@ class TeamFold:
             return
         yield self.first([*last, *self._put(at)])
         yield nodes.Barrier()
-        first, _ = positions.divided(add(thread, times(self._lane, -team.span)), team.wave)
+        # Threads past the end of the launch take the lane of the last one, so that does not tell
+        # where their team begins.
+        block, _ = positions.divided(thread, team.lanes * team.span)
+        _, beside = positions.divided(thread, team.span)
+        first = add(times(block, team.lanes * team.span // team.wave), beside)
         for total, shared in self._slots:
             yield Assign(name=total.name, value=shared.get(first))
 
