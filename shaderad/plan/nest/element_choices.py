@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from shaderad.plan.call_kernels import Decision
 from shaderad.plan.nest.elementwise import FourElements
 from shaderad.plan.nest.limits import NestLimits, bits
-from shaderad.plan.nest.transposed import TILE, TransposedElements
+from shaderad.plan.nest.transposed import TILE, TransposedElements, has_whole_turns
 from shaderad.plan.steps import RunKernel, Step
 
 
@@ -39,7 +39,8 @@ class ElementChoices:
     def _has_tiles(self, transposed: TransposedElements) -> bool:
         """True if tiles in group memory bring elements into the order in which they are stored."""
         known = self.limits
-        if not known.shape.is_parallel or known.shape.workgroup % TILE or transposed.axis is None:
+        threads = known.shape.workgroup
+        if not known.shape.is_parallel or not has_whole_turns(threads) or transposed.axis is None:
             return False
         extents = transposed.extents
         is_large = all(known.is_known(size) and known.value(size) >= TILE for size in extents)

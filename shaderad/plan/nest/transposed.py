@@ -27,7 +27,12 @@ TILE = 32
 """The extent of a tile along each of its axes."""
 _PITCH = TILE + 1
 """Elements between rows of a tile, so that the threads of a wave access different banks."""
-_ROW, _COLUMN, _LINE = "row", "column", "line"
+_ROW, _COLUMN, _TURN = "row", "column", "turn"
+
+
+def has_whole_turns(workgroup: int) -> bool:
+    """True if so many threads visit the lines of a tile in turns without a rest."""
+    return workgroup % TILE == 0 and TILE * TILE % workgroup == 0
 
 
 class TransposedElements:
@@ -68,9 +73,9 @@ class TransposedElements:
         return sum(TILE * _PITCH * shared_bytes(v.element) for v in self._tiled(self.axis))
 
     def write(self, workgroup: int) -> PlanKernel:
-        """The kernel for workgroups of so many threads, a multiple of `TILE`."""
+        """The kernel for workgroups of so many threads: see `has_whole_turns`."""
         assert self.axis is not None
-        lines = min(TILE, workgroup // TILE)
+        lines = workgroup // TILE
         writer = _TileWriter(self.values, self._reads, self.axis, lines)
         return writer.kernel(self._work.kernel.name)
 
@@ -82,23 +87,25 @@ class _TileWriter:
         values: What it stores.
         reads: The values in memory that it reads.
         axis: Of the rows of a tile; columns are those of the last axis.
-        lines: Rows or columns of a tile that the workgroup visits at a time.
+        lines: Rows or columns of a tile that the workgroup visits in a turn, a divisor of `TILE`.
     """
 
     def __init__(
         self, values: Sequence[Value], reads: frozenset[Value], axis: int, lines: int
     ) -> None:
-        self._values, self._axis, self._lines = values, axis, lines
+        self._values, self._axis = values, axis
         shape = values[0].shape
         tiles = [sizes.divide_up(shape[k], TILE) for k in (axis, -1)]
         outer = (*shape[:axis], *shape[axis + 1 : -1])
         self._writer = writer = number_writer((*outer, *tiles, lines, TILE), reads.__contains__)
-        *self._outer, row, column, self._line, self._lane = writer.own
+        *self._outer, row, column, line, self._lane = writer.own
         self._first = times(row, TILE), times(column, TILE)
         self._own = {name: writer.positions.of(c.variable(name, INT)) for name in (_ROW, _COLUMN)}
-        self._moving = writer.positions.of(c.variable(_LINE, INT))
+        turn = writer.positions.of(c.variable(_TURN, INT))
+        self._turns = TILE // lines
+        self._line = add(line, times(turn, lines))
         """The line of the tile that the thread visits."""
-        writer.local_types |= dict.fromkeys((_ROW, _COLUMN, _LINE), INT)
+        writer.local_types |= dict.fromkeys((_ROW, _COLUMN, _TURN), INT)
         self._reads = ThreadReads(writer)
         elements = Elements(writer.positions, reads.__contains__, self._reads.read)
         self._elements = [elements.at(value, self._places) for value in values]
@@ -133,19 +140,26 @@ class _TileWriter:
     # -- the two visits of a tile --------------------------------------------------------------
 
     def _loads(self) -> Stmt:
-        """Loads the tiles: adjacent threads visit adjacent rows of results."""
-        body: list[Stmt] = []
+        """Loads the tiles: adjacent threads visit adjacent rows of results.
+
+        A place beyond the results holds the last element in its row or column, so loads do not
+        depend on tests, and a thread has those of all turns in flight.
+        """
+        body: list[Stmt] = [
+            Assign(name=name, value=c.apply(ops.MIN, at, c.apply(ops.SUB, extent, c.whole(1))))
+            for name, at, extent in self._visited(self._lane, self._line)
+        ]
+        place = add(times(self._line, _PITCH), self._lane)
         for k, (value, at, _) in enumerate(self.tiled):
             tile = SharedArray(self._writer, f"tile{k}", value.element, TILE * _PITCH)
             self._tiles.append(tile)
-            place = add(times(self._moving, _PITCH), self._lane)
             body.append(tile.put(place, self._writer.read_number(value, at)))
-        return self._visit(self._lane, self._moving, body)
+        return self._each_turn(body)
 
     def _stores(self, names: Sequence[str]) -> Stmt:
         """Computes and stores the results: adjacent threads visit adjacent columns."""
         writer = self._writer
-        place = add(times(self._lane, _PITCH), self._moving)
+        place = add(times(self._lane, _PITCH), self._line)
         loaded = {read: tile.get(place) for read, tile in zip(self.tiled, self._tiles, strict=True)}
         elements = self._reads.loads((), loaded)
         written = writer.written([substitute(e, elements) for e in self._elements])
@@ -158,26 +172,30 @@ class _TileWriter:
             )
             for name, value, element in zip(names, self._values, written.values, strict=True)
         )
-        return self._visit(self._moving, self._lane, [*written.body, *stores])
-
-    def _visit(self, row: Position, column: Position, body: Sequence[Stmt]) -> Stmt:
-        """Does `body` at each place of the tile that is one of the results."""
-        positions, shape = self._writer.positions, self._values[0].shape
-        first_row, first_column = self._first
-        assigns: list[Stmt] = []
-        tests: list[Expr] = []
-        for name, at, extent in (
-            (_ROW, add(first_row, row), shape[self._axis]),
-            (_COLUMN, add(first_column, column), shape[-1]),
-        ):
-            assigns.append(Assign(name=name, value=positions.expr(at)))
-            tests.append(c.apply(ops.LT, c.variable(name, INT), positions.size(extent)))
+        visited = self._visited(self._line, self._lane)
+        places = [Assign(name=name, value=at) for name, at, _ in visited]
+        tests = [c.apply(ops.LT, c.variable(name, INT), extent) for name, _, extent in visited]
         inside = c.all_hold(tests)
         assert inside is not None
+        then = (*written.body, *stores)
+        return self._each_turn([*places, If(condition=inside, then=then, otherwise=())])
+
+    def _visited(self, row: Position, column: Position) -> Sequence[tuple[str, Expr, Expr]]:
+        """The names of the row and column of results at a place of the tile, and their extents."""
+        positions, shape = self._writer.positions, self._values[0].shape
+        first_row, first_column = self._first
+        return [
+            (_ROW, positions.expr(add(first_row, row)), positions.size(shape[self._axis])),
+            (_COLUMN, positions.expr(add(first_column, column)), positions.size(shape[-1])),
+        ]
+
+    def _each_turn(self, body: Sequence[Stmt]) -> Stmt:
+        """Does `body` for each line of the tile that the thread visits."""
         return For(
-            variable=_LINE,
-            start=positions.expr(self._line),
-            stop=c.whole(TILE),
-            step=c.whole(self._lines),
-            body=(*assigns, If(condition=inside, then=(*body,), otherwise=())),
+            variable=_TURN,
+            start=c.whole(0),
+            stop=c.whole(self._turns),
+            step=c.whole(1),
+            is_unrolled=True,
+            body=(*body,),
         )
