@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import islice
 
 from shaderad.ir import arrays, nodes, ops, sizes
@@ -194,14 +195,16 @@ def guarded(
     shape: Sequence[Size],
     writes: Sequence[Stmt],
 ) -> Stmt:
-    """`writes` if all positions are in range; other writes are ignored."""
-    condition: Expr = nodes.Const(type=BOOL, value=True)
+    """`writes` if all positions, at least one, are in range; other writes are ignored."""
+    tests: list[Expr] = []
     for position, extent in zip(at, shape, strict=False):
-        bound = size_of(extent)
-        tests = (c.apply(ops.GE, position, c.whole(0)), c.apply(ops.LT, position, bound))
-        for test in tests:
-            condition = nodes.Logical(type=BOOL, is_and=True, left=condition, right=test)
-    return nodes.If(condition=condition, then=(*writes,))
+        tests.append(c.apply(ops.GE, position, c.whole(0)))
+        tests.append(c.apply(ops.LT, position, size_of(extent)))
+    return nodes.If(condition=reduce(_and, tests), then=(*writes,))
+
+
+def _and(left: Expr, right: Expr) -> Expr:
+    return nodes.Logical(type=BOOL, is_and=True, left=left, right=right)
 
 
 def is_atomic(t: Type) -> bool:
