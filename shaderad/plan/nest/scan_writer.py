@@ -176,8 +176,10 @@ class ScanWriter:
         yield from self._scan_own(written.values[:count])
         total = self._local("total", self._total)
         yield from self._scan_steps(total)
-        yield from self._scan_group(total, tile)
+        levels = [*self._sharing.levels()]
+        yield from self._scan_group(total, levels)
         if self._work.results:
+            yield from self._before_wave(tile, levels)
             yield from self._finish_scans()
             yield from written.body[end:]
             yield from self._stores(written.values[count:])
@@ -258,15 +260,14 @@ class ScanWriter:
             own, before = self._local(f"own{r}", self._total), self._before(r)
             yield Assign(name=own.name, value=self._scan(r, last))
             yield from self._scan_wave(own, lane)
-            whole: Expr = own
-            if r:
+            whole = of_last_lane(own, wave) if wave > 1 else own
+            if r and self._work.results:
                 yield Assign(name=before.name, value=total)
-            if wave > 1:
+            if wave > 1 and self._work.results:
                 left = self._local(f"left{r}", self._total)
                 yield Assign(name=left.name, value=of_lane_below(own, 1))
                 append = self._append(before, left, c.truth(BOOL, r > 0))
                 yield from _guarded(_is_later(lane), append)
-                whole = of_last_lane(own, wave)
             yield from self._append(total, whole, c.truth(BOOL, r > 0))
 
     def _scan_wave(self, own: nodes.Var, lane: Expr) -> Iterator[Stmt]:
@@ -299,15 +300,17 @@ class ScanWriter:
         choice = If(condition=is_first, then=(alone,), otherwise=(after,))
         yield from _guarded(self._has_carry(tile), [choice])
 
-    def _scan_group(self, total: nodes.Var, tile: Position) -> Iterator[Stmt]:
+    def _scan_group(self, total: nodes.Var, levels: Sequence[Level]) -> Iterator[Stmt]:
         """Scans the totals of waves; `total` becomes that of the tile."""
-        levels = [*self._sharing.levels()]
         if levels:
             slots = SharedArray(self._writer, "slots", self._total, self._sharing.slots)
             thread = self._int("thread")
             yield Assign(name=thread.name, value=thread_of(self._sharing.team.workgroup))
             for level in levels:
                 yield from self._scan_level(slots, level, total)
+
+    def _before_wave(self, tile: Position, levels: Sequence[Level]) -> Iterator[Stmt]:
+        """Computes the total of the elements before the wave."""
         yield from self._before_tile(tile)
         for level in reversed(levels):
             has_before = self._has_before(level.threads * level.count)
@@ -329,21 +332,22 @@ class ScanWriter:
         own, _ = positions.divided(thread, level.threads)
         block, _ = positions.divided(thread, level.threads * level.count)
         start = times(block, level.count)
-        team, mine = self._team(level), self._mine(level)
-        yield Assign(name=team.name, value=positions.expr(add(own, times(start, -1))))
         first = constant(level.first)
         yield each(level.threads, [slots.put(add(first, own), total)])
         yield nodes.Barrier()
         at = add(first, start)
         yield Assign(name=total.name, value=slots.get(at))
-        yield Assign(name=mine.name, value=total)
-        is_own = c.apply(ops.EQ, k, team)
-        keep = If(condition=is_own, then=(Assign(name=mine.name, value=total),), otherwise=())
         other = slots.get(add(at, positions.of(k)))
-        fold = Assign(name=total.name, value=self._combined(total, other))
+        body: list[Stmt] = [Assign(name=total.name, value=self._combined(total, other))]
+        if self._work.results:
+            team, keep = self._team(level), Assign(name=self._mine(level).name, value=total)
+            yield Assign(name=team.name, value=positions.expr(add(own, times(start, -1))))
+            yield keep
+            is_own = c.apply(ops.EQ, k, team)
+            body.insert(0, If(condition=is_own, then=(keep,), otherwise=()))
         yield For(
             variable=k.name, start=c.whole(1), stop=c.whole(level.count), step=c.whole(1),
-            is_unrolled=True, body=(keep, fold),
+            is_unrolled=True, body=tuple(body),
         )  # fmt: skip
 
     # -- results -------------------------------------------------------------------------------
@@ -354,11 +358,13 @@ class ScanWriter:
         lane = self._int("lane")
         for r in range(self._sharing.depth):
             before, both = self._before(r), self._local(f"all{r}", self._total)
-            yield Assign(name=both.name, value=self._wave_before)
-            if r or wave > 1:
-                append = self._append(both, before, self._has_before(wave))
-                yield from append if r else _guarded(_is_later(lane), append)
-            yield Assign(name=before.name, value=both)
+            has_before = self._has_before(wave)
+            if not r or c.number_of(has_before) is None:
+                yield Assign(name=both.name, value=self._wave_before)
+                if r or wave > 1:
+                    append = self._append(both, before, has_before)
+                    yield from append if r else _guarded(_is_later(lane), append)
+                yield Assign(name=before.name, value=both)
             scans = [self._scan(r, k) for k in range(width)]
             joined = (Assign(name=scan.name, value=self._combined(before, scan)) for scan in scans)
             yield from joined if r else _guarded(self._has_before(1), joined)
