@@ -10,8 +10,6 @@ import pytest
 
 import shaderad as sad
 from shaderad import float2
-from shaderad.ir import nodes, walk
-from shaderad.ir.types import Access, Vector
 from shaderad.plan.choices import PlanChoices
 from shaderad.plan.planning import plan
 from shaderad.plan.steps import RunPass, RunRows, Step
@@ -55,24 +53,6 @@ def weighted(function: Any) -> Any:
 
 
 # -- one kernel ---------------------------------------------------------------------------------
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("columns", [256, 8192])
-def test_a_softmax_moves_two_words_per_element(columns: int, parallel: sad.Device) -> None:
-    (step,) = steps_of(softmax, drawn(4, columns))
-    assert isinstance(step, RunRows)
-    (work,) = step.works
-    assert [len(work.reads), len(work.writes)] == [1, 1]
-    accesses = {b.name: b.access for b in work.kernel.buffers}
-    loads = [e for e in walk.all_expressions(work.kernel.body) if isinstance(e, nodes.Load)]
-    assert [e.buffer for e in loads if accesses[e.buffer] is Access.IN] == ["x0"]
-    stores = [s for s in walk.statements(work.kernel.body) if isinstance(s, nodes.Store)]
-    assert [s.buffer for s in stores if accesses[s.buffer] is Access.OUT] == ["y0"]
-    # Each array is accessed by four, and 32 lanes of a row of 256 are one wave.
-    assert all(isinstance(work.kernel.buffer(n).type.element, Vector) for n in ("x0", "y0"))
-    barriers = [s for s in walk.statements(work.kernel.body) if isinstance(s, nodes.Barrier)]
-    assert len(barriers) == (0 if columns == 256 else 4)
 
 
 @pytest.mark.gpu

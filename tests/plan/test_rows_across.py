@@ -12,8 +12,7 @@ import pytest
 import shaderad as sad
 from shaderad import float2
 from shaderad.compiler.launch_shapes import AT_ONCE, TABLE
-from shaderad.ir import nodes, sizes, walk
-from shaderad.ir.types import Access, Vector
+from shaderad.ir import sizes
 from shaderad.plan.nest.row_work import RowSharing
 from shaderad.plan.nest.teams import Team
 from shaderad.plan.steps import RunRows
@@ -63,21 +62,6 @@ def test_lanes_take_what_adjacent_rows_leave(
     known = {"n0": shape[0], "n1": shape[1]}
     counts = [sizes.evaluate(totals.shape[-1], known) for totals in step.between]
     assert counts == ([] if parts is None else [parts])
-
-
-@pytest.mark.gpu
-def test_elements_are_read_once_and_by_four(parallel: sad.Device) -> None:
-    def total(x: Any, y: Any) -> Any:
-        return sad.sum(x * y, axis=0)
-
-    (step,) = steps_of(total, drawn(200, 256), drawn(200, 256))
-    assert isinstance(step, RunRows)
-    (work,) = step.works
-    accesses = {b.name: b.access for b in work.kernel.buffers}
-    loads = [e for e in walk.all_expressions(work.kernel.body) if isinstance(e, nodes.Load)]
-    assert sorted(e.buffer for e in loads if accesses[e.buffer] is Access.IN) == ["x0", "x1"]
-    outer = [b for b in work.kernel.buffers if b.access is not Access.GROUP]
-    assert all(isinstance(b.type.element, Vector) for b in outer)
 
 
 @pytest.mark.gpu

@@ -126,19 +126,6 @@ def test_workgroups_share_loads_of_blocks(
             assert (tile.block(0), tile.block(1)) == block
 
 
-def test_a_block_loads_each_row_and_column_once() -> None:
-    x, y = array((256, 64)), array((64, 256))
-    shape = replace(shape_of(), workgroup=256)
-    (step,) = PlanChoices({}, 1 << 15, shape).chosen(plan(graph_of(x, y, product(x, y)))).steps
-    body = step.works[0].kernel.body
-    loads = [e for e in walk.all_expressions(body) if isinstance(e, nodes.Load)]
-    of_memory = {id(e): e for e in loads if e.buffer.startswith("x")}.values()
-    assert all(e.type == Vector(FLOAT, 4) for e in of_memory)
-    # A thread loads four rows, or four elements of four columns, by four.
-    assert len({(e.buffer, e.indices) for e in of_memory}) == 8
-    assert sum(isinstance(s, nodes.Barrier) for s in walk.statements(body)) == 2
-
-
 def test_sums_of_columns_share_nothing() -> None:
     graph = Graph((x := array((K, 64)),), (b.sum_over(x, (0,)),))
     tile = tile_at(graph, {"k": 8}, rows=replace(shape_of().rows, is_together=False))

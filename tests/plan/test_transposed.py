@@ -10,7 +10,7 @@ import pytest
 
 import shaderad as sad
 from shaderad import float3
-from shaderad.ir import nodes, walk
+from shaderad.ir import nodes
 from shaderad.ir.types import Access
 from shaderad.plan.steps import RunKernel
 from tests.devices import entered
@@ -130,19 +130,6 @@ def kernel_of(function: Any, *args: Any, **limits: Any) -> Any:
 
 def has_tiles(kernel: nodes.Kernel) -> bool:
     return any(b.access is Access.GROUP for b in kernel.buffers)
-
-
-@pytest.mark.gpu
-def test_each_element_is_loaded_once_and_adjacent_threads_access_adjacent_ones(
-    parallel: sad.Device,
-) -> None:
-    kernel = kernel_of(turned, drawn(64, 96))
-    accesses = {b.name: b.access for b in kernel.buffers}
-    loads = [e for e in walk.all_expressions(kernel.body) if isinstance(e, nodes.Load)]
-    assert [e.buffer for e in loads if accesses[e.buffer] is Access.IN] == ["x0"]
-    stores = [s for s in walk.statements(kernel.body) if isinstance(s, nodes.Store)]
-    assert [s.buffer for s in stores] == ["tile0", "y0"]
-    assert sum(isinstance(s, nodes.Barrier) for s in walk.statements(kernel.body)) == 1
 
 
 @pytest.mark.gpu

@@ -1,25 +1,16 @@
-"""The words that nests move for each element are those of the best kernels by hand."""
+"""`explain` states the words that nests move for each element."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import shaderad as sad
-from shaderad.ir.arrays import Graph
-from shaderad.plan.choices import PlanChoices
-from shaderad.plan.nest.words import words_per_addend
-from shaderad.plan.planning import plan
-from shaderad.plan.steps import RunTiles
-from tests.array_check import array
 from tests.devices import entered
-from tests.launch_shapes import shape_of
 from tests.plan.test_row_chains import softmax
-from tests.plan.test_tiles import product
 
 
 @pytest.fixture(scope="module")
@@ -76,13 +67,3 @@ def test_a_table_counts_as_far_as_it_is_read(parallel: sad.Device) -> None:
 
     text = sad.graph(looked_up).explain(np.ones(1000, np.float32), np.arange(4))
     assert "3 words per element" in text
-
-
-def test_a_product_reads_each_element_once_for_a_block() -> None:
-    x, y = array((4096, 4096)), array((4096, 4096))
-    shape = replace(shape_of(), workgroup=256)
-    whole = plan(Graph((x, y), (product(x, y),)), shape=shape)
-    (step,) = PlanChoices({}, 1 << 15, shape).chosen(whole).steps
-    assert isinstance(step, RunTiles)
-    assert step.chosen is not None
-    assert words_per_addend(step.sums.work, step.chosen.tile) == 2 / 128
