@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import shaderad as sad
-from shaderad import float2, float2x2
+from shaderad import float2, float2x2, uint
 from shaderad.decorators import KernelFunction
 from shaderad.lower.bindings import Mode, Variant
 from shaderad.lower.kernels import lower_kernel
@@ -163,6 +163,22 @@ def plain_divisors(i: sad.Index, x: sad.In[float], n: int, y: sad.Out[float]):
 
 def test_divisors_that_are_read_or_no_zero_stay_as_written() -> None:
     assert "atRunTime" not in text_of(plain_divisors)
+
+
+@sad.kernel
+def by_numbers(i: sad.Index, x: sad.In[uint], n: uint, y: sad.Out[uint]):
+    y[i] = x[i] // 8 * 100 + x[i] % 3 * (x[i] // n)
+
+
+@pytest.mark.gpu
+def test_unsigned_numbers_are_divided_by_operators(device: sad.Device) -> None:
+    variant = Variant(bounds="unchecked")
+    text = lower_kernel(by_numbers.specialise({}), Mode.PRIMAL, variant)[0].program.slang
+    assert " / 8u * 100u" in text
+    assert " % 3u * floorDivide<" in text
+    x = np.array([0, 7, 8, 2**32 - 1], np.uint32)
+    result = by_numbers(sad.array(x), 5, dim=4).numpy()
+    np.testing.assert_array_equal(result, x // 8 * 100 + x % 3 * (x // 5))
 
 
 def text_of(kernel: KernelFunction) -> str:

@@ -40,12 +40,18 @@ if TYPE_CHECKING:
 # Precedence of operators; a higher one binds tighter.
 _PRIMARY = 100
 _PRECEDENCE = {
-    "*": 90, "/": 90, "+": 80, "-": 80, "<": 60, "<=": 60, ">": 60, ">=": 60,
+    "*": 90, "/": 90, "%": 90, "+": 80, "-": 80, "<": 60, "<=": 60, ">": 60, ">=": 60,
     "==": 50, "!=": 50, "&": 45, "^": 44, "|": 43, "&&": 30, "||": 20,
 }  # fmt: skip
 _UNARY = 95
 _CONDITIONAL = 10
 _BITCASTS = {Kind.FLOAT: "asfloat", Kind.INT: "asint", Kind.UINT: "asuint"}
+
+
+def _divides_by_number(e: nodes.Apply) -> bool:
+    """True for a quotient or rest of unsigned numbers whose divisor is a constant other than 0."""
+    divisor = e.args[1]
+    return e.type == UINT and isinstance(divisor, nodes.Const) and divisor.value != 0
 
 
 class ExpressionWriter:
@@ -82,6 +88,8 @@ class ExpressionWriter:
         if "{" in spelling:
             return self._operator(e, spelling)
         if e.op in (ops.FLOOR_DIV, ops.MOD) and is_integer(e.type):
+            if _divides_by_number(e):
+                return self._infix(e, "/" if e.op is ops.FLOOR_DIV else "%")
             report, site = self._report(SiteKind.DIVISION, e.span, e.op.name)
             return f"{spelling}<{report}>({self.arguments(e.args)}, {site})", _PRIMARY
         return f"{spelling}({self.arguments(e.args)})", _PRIMARY
@@ -99,7 +107,9 @@ class ExpressionWriter:
             if e.op in (ops.BIT_NOT, ops.NOT) and scalar_of(e.args[0].type) == Scalar(Kind.BOOL):
                 symbol = "!"
             return symbol + self.text(e.args[0], _PRIMARY), _UNARY
-        symbol = spelling.split()[1]
+        return self._infix(e, spelling.split()[1])
+
+    def _infix(self, e: nodes.Apply, symbol: str) -> tuple[str, int]:
         strength = _PRECEDENCE[symbol]
         sides = self._sides(e)
         left, right = self.text(sides[0], strength), self.text(sides[1], strength + 1)
