@@ -193,6 +193,19 @@ def test_what_the_launch_proves_asks_nothing(name: str) -> None:
     assert _asking(case, frozenset()) > case.asking
 
 
+@sad.kernel
+def to_second_column(i: sad.Index, x: sad.In[float], y: sad.Out[float, 2]):
+    y[i, 1] = x[i]
+
+
+def test_stores_in_range_have_no_test() -> None:
+    ir = to_second_column.specialise({})
+    for rows, write in ((5, "writeInside<float, y_out>("), (4, "write<float, y_out>(")):
+        natural = natural_of(ir, (5,), {"x": (5,), "y": (rows, 2)}, {})
+        (found,) = lower_kernel(ir, Mode.PRIMAL, Variant(natural=natural))
+        assert write in found.program.slang
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", CASES)
 def test_values_and_derivatives_are_those_of_the_oracle(name: str, device: sad.Device) -> None:

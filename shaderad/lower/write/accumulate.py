@@ -182,6 +182,7 @@ def write_store(writer: BodyWriter, s: nodes.Store) -> None:
     element = writer.module.kernel.buffer(s.buffer).type.element
     tag = writer.module.arrays.tag(s.buffer)
     index = _index(writer, s)
+    write = "writeInside" if writer.expressions.is_there(s.indices[0]) else "write"
     for path, part in _writes(writer, s.path, s.value):
         address = _WordAddress(writer, element, index, path)
         if path and address.shares_words:
@@ -190,7 +191,7 @@ def write_store(writer: BodyWriter, s: nodes.Store) -> None:
         if writer.module.counts_writes:
             site = writer.module.site(SiteKind.WRITES, s.span, s.buffer)
             writer.piece.add(f"markWrite<{spelled}, {tag}, Report>({address.text}, {site});")
-        writer.piece.add(f"write<{spelled}, {tag}>({address.text}, {writer.text(part)});")
+        writer.piece.add(f"{write}<{spelled}, {tag}>({address.text}, {writer.text(part)});")
 
 
 def write_accumulate(writer: BodyWriter, s: nodes.Accumulate) -> None:

@@ -213,7 +213,7 @@ class ExpressionWriter:
         if isinstance(self.module.kernel.buffer(e.buffer).type, TextureType):
             return f"{tag}.texel({index})"
         element = self.module.types.spell(e.type)
-        read = "readInside" if self._is_there(e.indices[0]) else "read"
+        read = "readInside" if self.is_there(e.indices[0]) else "read"
         return f"{read}<{element}, {tag}>({index})"
 
     def filtered(self, e: nodes.TextureCall) -> str:
@@ -223,7 +223,7 @@ class ExpressionWriter:
         level = ", 0.0" if e.read is nodes.TextureRead.BASE else ""
         return f"{texture}.{method}({sampler}, {self.arguments(e.args[2:])}{level})"
 
-    def _is_there(self, index: nodes.Expr) -> bool:
+    def is_there(self, index: nodes.Expr) -> bool:
         """True if an access with this first index needs no check."""
         is_known = isinstance(index, nodes.KnownNumber) and index.is_inside
         return is_known or isinstance(index, InRange) or self.module.is_unchecked
@@ -236,7 +236,7 @@ class ExpressionWriter:
 
     def already_read(self, e: AlreadyRead) -> str:
         name = self.text(e.value)
-        if self._is_there(e.indices[0]):
+        if self.is_there(e.indices[0]):
             return name
         return f"alreadyRead({self.checked_index(e.buffer, e.indices, e.span)}, {name})"
 
@@ -249,7 +249,7 @@ class ExpressionWriter:
         primal = self.module.shaped_as(buffer)
         tag = self.module.arrays.tag(primal)
         values = self.arguments(indices)
-        if self._is_there(indices[0]):
+        if self.is_there(indices[0]):
             return f"elementNumber<{tag}>({values})"
         # An index of a tangent is reported by the access to the primal array.
         if self.function.is_silent or primal != buffer:
