@@ -25,7 +25,7 @@ from shaderad.plan.literals import literal_operands
 from shaderad.plan.nest.row_work import RowSharing
 from shaderad.plan.nest.transposed import TILE
 from shaderad.plan.nest.words import places_of, words_per_addend, words_text
-from shaderad.plan.reductions import ops_of
+from shaderad.plan.reductions import operators_of
 from shaderad.plan.steps import (
     CallKernel,
     CopyValues,
@@ -137,7 +137,11 @@ class _Text:
     def _pass(self, step: RunPass) -> str:
         node = step.node
         is_scan = isinstance(node, arrays.Scan)
-        kind, ops = ("scan", (node.op,)) if is_scan else ("reduce", ops_of(node))
+        kind, ops = (
+            ("scan", (node.op,))
+            if is_scan
+            else ("reduce", tuple(op for op, _ in operators_of(node)))
+        )
         name, epilogue = step.producer.kernel.name, step.epilogue
         is_read = name in ("input", "map_elements") and len(step.producer.reads) == 1
         fused = "" if is_read else f" of {name}"

@@ -44,9 +44,13 @@ def joined(nodes: Sequence[arrays.Reduce], elements: Sequence[Value]) -> list[Va
     return [b.field(totals.result, name) for name, _ in fields]
 
 
-def ops_of(node: Reduction) -> tuple[Reducer, ...]:
-    """The operator, or that of each field."""
-    return node.ops if isinstance(node, ReduceFields) else (node.op,)
+def operators_of(node: Reduction) -> Sequence[tuple[Reducer, Type]]:
+    """The operator and the type of its elements, for each field if each has its own."""
+    t = node.results[0].element
+    if isinstance(node, arrays.Reduce):
+        return [(node.op, t)]
+    assert isinstance(t, Struct)
+    return [(op, part) for op, (_, part) in zip(node.ops, t.fields, strict=True)]
 
 
 def combined_elements(node: Reduction, left: Expr, right: Expr) -> Expr:
@@ -74,12 +78,12 @@ def _fields(x: Expr) -> list[Expr]:
 
 def neutral_of(node: Reduction) -> Expr:
     """The reduction of no elements; zero by functions, which have no neutral element."""
-    t = node.result.element
-    if isinstance(node, arrays.Reduce):
-        return _neutral(node.op, t)
-    assert isinstance(t, Struct)
-    parts = zip(node.ops, t.fields, strict=True)
-    return c.construct(t, [_neutral(op, part) for op, (_, part) in parts])
+    neutrals = [_neutral(*operator) for operator in operators_of(node)]
+    return (
+        neutrals[0]
+        if isinstance(node, arrays.Reduce)
+        else c.construct(node.result.element, neutrals)
+    )
 
 
 def _neutral(op: Reducer, t: Type) -> Expr:
@@ -88,4 +92,4 @@ def _neutral(op: Reducer, t: Type) -> Expr:
 
 def has_neutral(node: Reduction) -> bool:
     """True if all operators have a neutral element."""
-    return not any(isinstance(op, Function) for op in ops_of(node))
+    return not any(isinstance(op, Function) for op, _ in operators_of(node))

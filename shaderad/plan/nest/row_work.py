@@ -16,7 +16,7 @@ from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import WORD_BYTES, Type, byte_count
 from shaderad.plan.kernels import WIDTH
 from shaderad.plan.nest.teams import Team, crosses_waves
-from shaderad.plan.reductions import Reduction, ops_of
+from shaderad.plan.reductions import Reduction, operators_of
 
 FEWEST_LOADS = 2
 """The loads of each lane, unless a row is shorter."""
@@ -103,7 +103,7 @@ def is_large(total: Type) -> bool:
 
 
 def _commutes(node: Reduction) -> bool:
-    return all(not isinstance(op, nodes.Function) or op.commutes for op in ops_of(node))
+    return all(not isinstance(op, nodes.Function) or op.commutes for op, _ in operators_of(node))
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ from shaderad.plan.nest.row_work import (
 )
 from shaderad.plan.nest.row_writer import RowWriter
 from shaderad.plan.nest.vectors import COST_LIMIT
-from shaderad.plan.reductions import has_neutral, ops_of
+from shaderad.plan.reductions import has_neutral, operators_of
 
 _UNROLLED_LIMIT = 40
 """The cost of an element, in additions, beyond which its code is written once."""
@@ -93,9 +93,9 @@ class Rows:
 
     def _blocks(self, element_cost: int) -> Blocks:
         costs = (
-            cost_of_operator(op, node.results[0].element) + cost_of_choices(op)
+            cost_of_operator(op, element) + cost_of_choices(op)
             for node in self.work.folds
-            for op in ops_of(node)
+            for op, element in operators_of(node)
         )
         if element_cost + sum(costs) <= _UNROLLED_LIMIT:
             return Blocks(BLOCK)

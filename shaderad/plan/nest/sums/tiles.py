@@ -38,6 +38,8 @@ _MANY_BLOCKS = 128
 """Blocks of results that keep a device busy."""
 _LOAD_COST, _FOUR_COST = 8, 16
 """The costs of a load, and of a load of four, in additions of a product."""
+_APART_FACTOR = 1.5
+"""The factor of the cost of loads by adjacent threads that do not access adjacent elements."""
 _STEP_COST = 8
 """The cost of a step of a loop, in additions of a product."""
 _IDLE_WEIGHT = 0.125
@@ -216,7 +218,7 @@ class SumTiles:
             for steps in product(*steps_by_axis):
                 if prod(held) * prod(steps) > _MOST_ADDENDS:
                     continue
-                loads = [read.loaded((*held, *steps)) for read in self._reads]
+                loads = [self._loaded(read, held, steps) for read in self._reads]
                 for team, axis in self._teams(held):
                     teams = [team if axis in read.axes else 1 for read in self._reads]
                     cost = self._cost(held, steps, loads, teams)
@@ -224,6 +226,14 @@ class SumTiles:
                         best, least = (held, steps, team, axis), cost
         assert best is not None
         return self._tile(*best)
+
+    def _loaded(
+        self, read: _KnownRead, held: Sequence[int], steps: Sequence[int]
+    ) -> tuple[float, int]:
+        """The cost of the loads of a read for a block of addends, and their elements."""
+        cost, count = read.loaded((*held, *steps))
+        are_apart = held[self._last] > WIDTH and read.strides[self._last] in (-1, 1)
+        return cost * _APART_FACTOR if are_apart else cost, count
 
     def _options(self, axis: int, extent: int) -> Iterator[int]:
         """The places of an axis of results that a thread may have."""
