@@ -81,17 +81,15 @@ def median_ratio(times: Sequence[float], others: Sequence[float]) -> float:
 
 def dispatch_count(device: Any, step: Callable[[], Any]) -> int:
     """The dispatches of one step on a device."""
-    runtime = device.runtime
-    dispatch, seen = runtime.record_dispatch, []
+    from shaderad.profiling.recorder import DispatchRecorder
 
-    def counted(*arguments: Any) -> None:
-        seen.append(arguments)
-        dispatch(*arguments)
-
-    runtime.record_dispatch, runtime.record_run = counted, runtime.record_each
-    step()
-    del runtime.record_dispatch, runtime.record_run
-    return len(seen)
+    recorder = device.kept(DispatchRecorder)
+    begin = recorder.open()
+    try:
+        step()
+        return recorder.mark().dispatches - begin.dispatches
+    finally:
+        recorder.close()
 
 
 def on_each(runtimes: Iterable[str], run: Callable[[str], None]) -> None:

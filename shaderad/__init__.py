@@ -37,6 +37,7 @@ if TYPE_CHECKING:  # The names that `_LATER` imports.
     from shaderad.differentiate.transforms import *
     from shaderad.functions.public import *
     from shaderad.language.checked import *  # Annotations as types.
+    from shaderad.profiling.profile import *
     from shaderad.runtime.devices import *
     from shaderad.slang_kernels import *
     from shaderad.textures.making import *
@@ -68,6 +69,7 @@ _LATER = {
     ),
     "shaderad.calls.graphs": ("graph",),
     "shaderad.check.gradient": ("gradcheck",),
+    "shaderad.profiling.profile": ("profile", "profiled"),
     "shaderad.slang_kernels": ("slang_kernel",),
     "shaderad.bundle": ("build",),
     "shaderad.bundle.read.loading": ("load",),

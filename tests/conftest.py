@@ -27,7 +27,7 @@ from tests.devices import entered
 
 ROOT = Path(__file__).parent
 BOTH_RUNTIMES = (
-    "compiler_faults", "conformance", "device", "differentiate", "random_graphs",
+    "compiler_faults", "conformance", "device", "differentiate", "profiling", "random_graphs",
     "random_programs", "render", "runtime", "slang_kernels", "textures", "test_doubles.py",
     "test_error_functions.py",
 )  # fmt: skip

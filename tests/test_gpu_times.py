@@ -16,7 +16,6 @@ import shaderad as sad
 from scripts.gpu import timed_programs
 from scripts.gpu.kernel_times import measured
 from scripts.gpu.launch_rows import change_rows
-from scripts.gpu.timestamps import WGPU_FEATURES, KernelClock, with_timestamps
 from shaderad.compiler.launch_shapes import TABLE
 from tests.devices import entered
 from tests.samples.loading import ROOT
@@ -26,8 +25,8 @@ SMALL = timed_programs.Sizes(is_small=True)
 
 @pytest.fixture(scope="module", params=["wgpu", "slangpy"])
 def timed_device(request: pytest.FixtureRequest) -> Iterator[sad.Device]:
-    with with_timestamps(), entered(request.param) as device:
-        if request.param == "wgpu" and not {*WGPU_FEATURES} <= set(device.native.features):
+    with entered(request.param) as device:
+        if device.runtime.new_clock() is None:
             pytest.skip(f"{device.capabilities.adapter} has no timestamps")
         yield device
 
@@ -44,9 +43,8 @@ def printed(module: str, *arguments: str, runtime: str) -> tuple[int, list[str]]
 
 @pytest.mark.gpu
 def test_kernels_are_timed_once_their_results_are_right(timed_device: sad.Device) -> None:
-    clock = KernelClock(timed_device)
     for program in timed_programs.rows(timed_device, SMALL):
-        facts = measured(program, timed_device, clock, is_small=True)
+        facts = measured(program, timed_device, is_small=True)
         assert facts["error"] <= program.tolerance, facts
         assert facts["dispatches"] == sum(count for count, _, _ in facts["kernels"].values())
         times = [microseconds for _, microseconds, _ in facts["kernels"].values()]
@@ -60,11 +58,11 @@ def test_a_wrong_result_gets_no_time(timed_device: sad.Device) -> None:
     wrong = dataclasses.replace(
         program, error=lambda results: program.error(tuple(1.001 * x for x in (results,)))
     )
-    facts = measured(wrong, timed_device, KernelClock(timed_device), is_small=True)
+    facts = measured(wrong, timed_device, is_small=True)
     assert facts["wrong"] == "above 0.0001"
     assert not {"kernels_us", "step_us", "host_us"} & {*facts}
     broken = dataclasses.replace(program, error=lambda results: float(np.nan))
-    assert "wrong" in measured(broken, timed_device, KernelClock(timed_device), is_small=True)
+    assert "wrong" in measured(broken, timed_device, is_small=True)
 
 
 @pytest.mark.gpu

@@ -23,7 +23,7 @@ from timing import recorded_seconds
 import shaderad as sad
 from scripts.gpu.launch_rows import add_shape_option, change_rows
 from scripts.gpu.timed_programs import SETS, Sizes, TimedProgram
-from scripts.gpu.timestamps import Dispatched, KernelClock, with_timestamps
+from scripts.gpu.timestamps import Dispatched, dispatches_of
 
 RUNS = 7
 WARM_SECONDS = 0.6
@@ -40,8 +40,7 @@ def main() -> int:
     change_rows(options.shape)
     end = time.monotonic() + options.seconds
     wrong_count = 0
-    with with_timestamps():
-        device = sad.open_device()
+    device = sad.open_device()
     with device:
         for line in _lines(device, options, end):
             print(json.dumps(line), flush=True)
@@ -65,7 +64,6 @@ def _arguments() -> argparse.Namespace:
 
 def _lines(device: sad.Device, options: argparse.Namespace, end: float) -> Iterator[dict[str, Any]]:
     """A line for each program that was asked for."""
-    clock = KernelClock(device)
     for name in options.sets or SETS:
         for program in SETS[name](device, Sizes(options.small)):
             if options.only not in program.name:
@@ -75,14 +73,12 @@ def _lines(device: sad.Device, options: argparse.Namespace, end: float) -> Itera
                 yield line | {"skipped": "no time was left"}
                 continue
             try:
-                yield line | measured(program, device, clock, is_small=options.small)
+                yield line | measured(program, device, is_small=options.small)
             except sad.Error as failure:
                 yield line | {"refused": str(failure)}
 
 
-def measured(
-    program: TimedProgram, device: sad.Device, clock: KernelClock, *, is_small: bool
-) -> dict[str, Any]:
+def measured(program: TimedProgram, device: sad.Device, *, is_small: bool) -> dict[str, Any]:
     """The times of a program, once its results are right."""
     start = time.perf_counter()
     results = program.step()
@@ -94,7 +90,7 @@ def measured(
     if not error <= program.tolerance:
         return facts | {"wrong": f"above {program.tolerance:g}"}
     _warm_up(program.step, device, 0.0 if is_small else WARM_SECONDS)
-    runs = [clock.dispatches(program.step) for _ in range(RUNS)]
+    runs = [dispatches_of(device, program.step) for _ in range(RUNS)]
     fitting = max(1, RECORDED_DISPATCHES // max(1, len(runs[0])))
     count = min(SMALL_STEPS if is_small else MOST_STEPS, fitting)
     host, whole = recorded_seconds(device, program.step, count)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
-from weakref import ref
+from weakref import WeakValueDictionary, ref
 
 from shaderad.bodies.outputs import axes_of_launch
 from shaderad.device.lines import AtUserLine
@@ -26,6 +26,7 @@ from shaderad.runtime.process import call_in_children, let_through
 
 if TYPE_CHECKING:
     from shaderad.bodies.outputs import Axis
+    from shaderad.compiler.artifact import Program
     from shaderad.ir import nodes
     from shaderad.ir.sizes import Size
     from shaderad.runtime import Pipeline, Runtime
@@ -65,7 +66,8 @@ class WeakKeys(Generic[K, V]):
 class Stage:
     """One dispatch of a mode, compiled in the background; buffers and words are bound later."""
 
-    __slots__ = ("_begun", "_is_generated", "_pipeline", "_runtime", "lowered", "site_base")
+    __slots__ = ("__weakref__", "_begun", "_pipeline", "_runtime", "is_generated", "lowered",
+                 "site_base")  # fmt: skip
 
     def __init__(
         self, lowered: Lowered, runtime: Runtime, site_base: int, *, is_generated: bool
@@ -74,7 +76,8 @@ class Stage:
         self.site_base = site_base
         """The number of its first site in `Stages.sites`."""
         self._runtime = runtime
-        self._is_generated = is_generated
+        self.is_generated = is_generated
+        """True if no user wrote its kernel."""
         self._pipeline: Pipeline | None = None
         self._begun = runtime.begin(lowered.program)
 
@@ -98,7 +101,7 @@ class Stage:
         """
         if self._pipeline is None:
             # Generated kernels have no line of their own; the array functions that run them do.
-            with AtUserLine() if self._is_generated else nullcontext():
+            with AtUserLine() if self.is_generated else nullcontext():
                 self._pipeline = self._runtime.pipeline(self.lowered.program)
             self._begun = None
 
@@ -174,6 +177,7 @@ class Stages:
         self._facts: WeakKeys[nodes.Kernel, KernelFacts] = WeakKeys()
         self.sites: list[tuple[str, Site]] = []
         """The kernel and place of each statement that reports or prints, by number."""
+        self.by_program: WeakValueDictionary[Program, Stage] = WeakValueDictionary()
 
     def _renew_lock(self) -> None:
         """Replaces the lock in a forked process, where the thread that held it does not exist."""
@@ -232,6 +236,7 @@ class Stages:
         """
         stage = Stage(lowered, self._runtime, len(self.sites), is_generated=not kernel)
         self.sites += [(kernel, site) for site in lowered.sites]
+        self.by_program[lowered.program] = stage
         return stage
 
     def variant(self, choice: Choice) -> Variant:

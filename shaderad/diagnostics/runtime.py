@@ -237,6 +237,15 @@ MESSAGES: dict[str, Message] = {
         label="found a `{found}`",
         help="write `device = sad.open_device()` and pass that",
     ),
+    "SR0652": _device(
+        "a profile is entered twice",
+        help="write `with sad.profile() as profile:` for each part of a program",
+    ),
+    "SR0653": _device(
+        "there is no timeline: this device has no timestamp queries",
+        help="`print(profile)` shows counts and bytes; another device of `sad.devices()` may have "
+        "times",
+    ),
     "SR0660": _bounds(
         "index {index} is out of range for {array} of length {length}{place}",
         note="reports since the last synchronisation: {count}; this was the first",

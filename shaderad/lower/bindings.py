@@ -15,6 +15,7 @@ from shaderad.compiler.artifact import Program
 from shaderad.compiler.launch_shapes import PORTABLE, LaunchShape
 from shaderad.diagnostics import Span
 from shaderad.ir import sizes
+from shaderad.ir.nodes import Stmt
 from shaderad.ir.shown import PrintForm
 from shaderad.ir.sizes import Size
 from shaderad.ir.tables import check_rows
@@ -243,6 +244,8 @@ class Lowered:
     """Threads of a workgroup along each axis of ``dim``; empty if threads are numbered in a row."""
     is_windowed: bool = False
     """True if a window of its items can run by itself, and arrays begin anywhere in bindings."""
+    body: tuple[Stmt, ...] | None = field(default=None, compare=False, repr=False)
+    """The statements for one index, by which its operations are counted; `None` if it has none."""
 
     @cached_property
     def has_offset(self) -> frozenset[tuple[Role, str]]:

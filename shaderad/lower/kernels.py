@@ -204,6 +204,7 @@ def _write(module: Module, resolved: Resolved) -> Lowered:
         strategies=dict(strategies.by_name),
         additions=() if adjoint is None else _additions(module, adjoint),
         is_windowed=module.variant.is_windowed,
+        body=body,
     )
 
 

@@ -1,6 +1,6 @@
 """The interface of runtimes, and the part of it that depends on neither wgpu nor slangpy.
 
-Recorded commands run in the order of the calls that recorded them, and a dispatch never sees a
+Commands run in the order of the calls that recorded them, and a dispatch never sees a
 `write` that was recorded after it.
 
 Invariants: a program has one pipeline at a time, and each new pipeline adds one route to `routes`.
@@ -30,6 +30,7 @@ from shaderad.runtime.capabilities import (
     padded,
     words_bytes,
 )
+from shaderad.runtime.clocks.observing import RecordedDispatch, Spending
 from shaderad.runtime.command_runs import (
     KEPT_RUNS,
     CommandRun,
@@ -160,11 +161,12 @@ class Runtime(TextureStore):
         """The pipeline of `program`, compiled (disk cache), vetted if needed, and cached."""
         pipeline = self._cached(program)
         if pipeline is None:
-            begun = self._compilations.get(program)
-            # Without the lock: compilation takes long and must be interruptible.
-            with let_through():
-                code, route = self.compiled(program) if begun is None else begun.result()
-            pipeline = self._added(program, code, route)
+            with self.spending(Spending.COMPILE):
+                begun = self._compilations.get(program)
+                # Without the lock: compilation takes long and must be interruptible.
+                with let_through():
+                    code, route = self.compiled(program) if begun is None else begun.result()
+                pipeline = self._added(program, code, route)
         return pipeline
 
     def routes(self) -> tuple[Route, ...]:
@@ -270,7 +272,8 @@ class Runtime(TextureStore):
         content = memoryview(data).cast("B")
         check_range(buffer, offset, content.nbytes)
         if content.nbytes:
-            self.record_write(buffer, offset, content)
+            with self.spending(Spending.UPLOAD):
+                self.record_write(buffer, offset, content)
 
     @guarded
     def read(self, requests: Sequence[tuple[DeviceBuffer, int, int]]) -> list[memoryview]:
@@ -411,6 +414,10 @@ class Runtime(TextureStore):
         commands = self.new_commands()
         commands.record_dispatch(pipeline, resources, words, groups, ranges)
         self.record_commands(commands, [resource.serial for resource in resources])
+        if self.observer is not None:
+            bytes_of = partial(_bound_bytes, ranges or {})
+            bound_bytes = tuple(map(bytes_of, pipeline.storage_slots, resources))
+            self.note(RecordedDispatch(pipeline.program, bytes(words), groups, bound_bytes))
 
     def new_run(
         self, commands: Sequence[Recordable], late: Sequence[tuple[bytearray, LateWord]]
@@ -421,6 +428,9 @@ class Runtime(TextureStore):
     def record_run(self, run: CommandRun, frame: Frame) -> None:
         """Records the commands of `run` over `frame`. Called inside `together`."""
         run.update_words(frame)
+        if self.observer is not None:
+            run.record_each(self, frame)
+            return
         buffers = frame.buffers
         serials = [buffers[k].serial for k in run.numbers]
         key = (run.serial, *serials)
@@ -430,11 +440,6 @@ class Runtime(TextureStore):
             run.record_each(commands, frame)
             self.runs.keep(key, commands)
         self.record_commands(commands, serials)
-
-    def record_each(self, run: CommandRun, frame: Frame) -> None:
-        """Records the commands of `run` one by one, for whoever looks at each."""
-        run.update_words(frame)
-        run.record_each(self, frame)
 
     @abstractmethod
     def new_commands(self) -> NativeCommands:
@@ -496,3 +501,9 @@ class Runtime(TextureStore):
     @abstractmethod
     def release(self) -> None:
         """Drops the remaining native objects, and closes the device if the runtime owns it."""
+
+
+def _bound_bytes(ranges: Ranges, slot: int, bound: Bound) -> int:
+    """The bytes of the bound part of a buffer; 0 for textures and samplers."""
+    whole = bound.byte_count if isinstance(bound, DeviceBuffer) else 0
+    return ranges[slot][1] if slot in ranges else whole

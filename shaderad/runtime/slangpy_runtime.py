@@ -28,6 +28,7 @@ from shaderad.ir.dimensions import Dimension
 from shaderad.runtime import slangpy_textures
 from shaderad.runtime.base import STAGING_KEPT_BYTES, Runtime
 from shaderad.runtime.capabilities import Capabilities, Kind, limited
+from shaderad.runtime.clocks.of_slangpy import SlangpyClock
 from shaderad.runtime.devices import DeviceInfo, choose, has_nvidia_driver
 from shaderad.runtime.guard import guarded, shortened
 from shaderad.runtime.idle_buffers import DeviceBuffer
@@ -334,6 +335,10 @@ class SlangpyRuntime(Runtime):
         self._sessions[key] = session, remaining - 1
         return session
 
+    def new_clock(self) -> SlangpyClock | None:
+        has_clock = self.native.info.timestamp_frequency > 0
+        return SlangpyClock(self.native) if has_clock else None
+
     def new_commands(self) -> SlangpyCommands:
         return SlangpyCommands(self.bound_root, partial(self.allocate, zeroed=True))
 
@@ -344,6 +349,9 @@ class SlangpyRuntime(Runtime):
             self.submit()
         self._unfreed_count += commands.dispatch_count
         for dispatches, transfers in commands.sections:
+            timed = self.clock.next_writes() if self.clock is not None and dispatches else None
+            if timed is not None:
+                self._commands().write_timestamp(*timed)
             if dispatches:
                 if self._compute is None:
                     self._compute = self._commands().begin_compute_pass()
@@ -353,6 +361,9 @@ class SlangpyRuntime(Runtime):
                         write(words)
                     bind(pipeline, root)
                     dispatch(groups)
+            if timed is not None:
+                pool, index = timed
+                self._commands().write_timestamp(pool, index + 1)
             for transfer, arguments in transfers:
                 transfer(self._commands(), *arguments)
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from shaderad.compiler.artifact import Binding, BindingAccess
 from shaderad.diagnostics import error
 from shaderad.runtime.capabilities import Capabilities, check_bytes
-from shaderad.runtime.guard import Guarded, guarded
+from shaderad.runtime.clocks.observing import Observable, Spending
+from shaderad.runtime.guard import guarded
 from shaderad.runtime.idle_buffers import BufferPool, DeviceBuffer
 from shaderad.runtime.textures import (
     DeviceSampler,
@@ -38,7 +39,7 @@ KINDS: dict[BindingAccess, type[Any]] = {
 """The class of the bound resource, by kind of binding."""
 
 
-class TextureStore(Guarded):
+class TextureStore(Observable):
     """The textures and samplers of a runtime.
 
     Attributes:
@@ -96,7 +97,8 @@ class TextureStore(Guarded):
         """Writes a level, row after row, after all recorded commands."""
         content = memoryview(data).cast("B")
         _check_level(texture, level, content.nbytes)
-        self.record_texture_write(texture, level, content)
+        with self.spending(Spending.UPLOAD):
+            self.record_texture_write(texture, level, content)
 
     @guarded
     def read_texture(self, texture: DeviceTexture, level: int) -> memoryview:

@@ -31,8 +31,8 @@ FEATURE_NAMES = {
 """Our features, and the features of wgpu-native that each of them needs."""
 
 IMMEDIATES = "immediates"
-OPTIONAL_FEATURES = ("float32-filterable", IMMEDIATES)
-"""Features of wgpu-native that no code requires, but textures and constants may use."""
+OPTIONAL_FEATURES = ("float32-filterable", IMMEDIATES, "timestamp-query")
+"""Features of wgpu-native that no code requires, but textures, constants and clocks may use."""
 
 LIMIT_NAMES = (
     "max-buffer-size",

@@ -151,6 +151,13 @@ class Recording:
         """True if a command uses the buffer or texture."""
         return any(serial in serials for serials in self.touched)
 
+    def record_timed(self, section: Section, descriptor: Any) -> None:
+        """Makes the calls of `section`; its dispatches have a pass with this descriptor."""
+        self.end_pass()
+        self._pass = _BEGIN_PASS(self.encoder._internal, descriptor)
+        self.record(section)
+        self.end_pass()
+
     def record(self, section: Section) -> None:
         """Makes the calls of `section`."""
         if section.dispatches:

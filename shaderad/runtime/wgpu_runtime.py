@@ -38,6 +38,7 @@ from shaderad.runtime.capabilities import (
     padded,
     uniform_bytes,
 )
+from shaderad.runtime.clocks.of_wgpu import FEATURE, WgpuClock
 from shaderad.runtime.guard import guarded
 from shaderad.runtime.idle_buffers import DeviceBuffer
 from shaderad.runtime.naga import layout_of
@@ -222,6 +223,9 @@ class WgpuRuntime(Runtime):
         for pipeline in fresh:
             pipeline.run_ahead = None
 
+    def new_clock(self) -> WgpuClock | None:
+        return WgpuClock(self.native) if FEATURE in self.native.features else None
+
     def new_commands(self) -> WgpuCommands:
         return WgpuCommands(self._group_of, self._empty_group, WORDS_PAGE_BYTES)
 
@@ -235,7 +239,10 @@ class WgpuRuntime(Runtime):
                 self._words[start : start + len(words)] = words
                 recording.words_used = start + page_bytes
             recording.touched.append(serials)
-            recording.record(section)
+            if self.clock is not None and section.dispatches:
+                recording.record_timed(section, self.clock.next_pass())
+            else:
+                recording.record(section)
 
     def _group_of(
         self, pipeline: WgpuPipeline, resources: Sequence[Bound], ranges: Ranges | None

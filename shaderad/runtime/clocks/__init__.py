@@ -1,0 +1,1 @@
+"""Observers of runtimes, and clocks that time their dispatches."""
