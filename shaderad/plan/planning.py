@@ -22,7 +22,6 @@ from shaderad.ir.types import byte_count
 from shaderad.plan import scatters, sorting
 from shaderad.plan.elements import base_of
 from shaderad.plan.epilogues import followers, fused_onto_passes, with_epilogues
-from shaderad.plan.in_group.loops import group_loop
 from shaderad.plan.invariants import hoisted
 from shaderad.plan.joined_calls import (
     call_key,
@@ -32,14 +31,16 @@ from shaderad.plan.joined_calls import (
     needs_primal,
 )
 from shaderad.plan.kernels import PlanKernel, cluster, kernel_name
-from shaderad.plan.loops import loop_kernels, repeat, repeat_while
 from shaderad.plan.nest.chains import with_chains, without_chains
 from shaderad.plan.nest.elementwise import FourElements
+from shaderad.plan.nest.loops.in_group import group_loop
+from shaderad.plan.nest.loops.in_thread import loop_kernels
 from shaderad.plan.nest.row_work import RowWork
 from shaderad.plan.nest.rows import Rows
 from shaderad.plan.nest.sums.kernels import Sums, has_column_sum, has_tiles, sums_of
 from shaderad.plan.nest.transposed import TransposedElements
 from shaderad.plan.reductions import ReduceFields, Reduction, has_neutral
+from shaderad.plan.repeats import repeat, repeat_while
 from shaderad.plan.scatters import by_index, is_sum, joined_scatters, sums_and_elements, threads_for
 from shaderad.plan.simplify import (
     exact_products,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from shaderad.ir import composing as c
 from shaderad.ir import nodes
 from shaderad.ir.types import FLOAT, INT
-from shaderad.plan.in_group.memory import MemoryKind, Share, Use, decide, share_of
+from shaderad.plan.nest.loops.memory import MemoryKind, Share, Use, decide, share_of
 from shaderad.plan.positions import Positions, add, constant, times
 
 THREADS = 32

@@ -11,8 +11,8 @@ import pytest
 import shaderad as sad
 from shaderad.ir import composing as c
 from shaderad.ir.types import INT
-from shaderad.plan.in_group import loops as groups
-from shaderad.plan.in_group.tiles import StepFacts, Tiled, TileShare, Tiling, tiled, tiling_of
+from shaderad.plan.nest.loops import in_group as groups
+from shaderad.plan.nest.loops.tiles import StepFacts, Tiled, TileShare, Tiling, tiled, tiling_of
 from shaderad.plan.positions import Position, Positions, add, constant, times
 from tests.launch_shapes import change_rows
 

@@ -16,9 +16,9 @@ from shaderad.ir.arrays import Value
 from shaderad.ir.nodes import Assign, Expr, Stmt
 from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import INT, UINT, Access, BufferType, LocalArray, Type, word_bytes
-from shaderad.plan.in_group.memory import NO_SHARE, UNDECIDED, MemoryKind, Share, Use
-from shaderad.plan.in_group.tiles import Tiled, TileShare, Tiling, exactly, shifted_axes
 from shaderad.plan.kernels import Writer
+from shaderad.plan.nest.loops.memory import NO_SHARE, UNDECIDED, MemoryKind, Share, Use
+from shaderad.plan.nest.loops.tiles import Tiled, TileShare, Tiling, exactly, shifted_axes
 from shaderad.plan.positions import Indices, Position, add, constant, number, times
 
 _USUAL: Mapping[str, int] = defaultdict(lambda: 16)

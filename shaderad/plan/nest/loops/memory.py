@@ -19,7 +19,7 @@ from shaderad.ir import nodes, ops, sizes
 from shaderad.ir.nodes import Expr, Stmt
 from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import WORD_BYTES, Type, byte_count
-from shaderad.plan.in_group.tiles import TileShare, Tiling
+from shaderad.plan.nest.loops.tiles import TileShare, Tiling
 from shaderad.plan.positions import Indices, Position, Positions, add, number, times
 
 THREAD_WORDS = 256

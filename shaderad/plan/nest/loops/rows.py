@@ -16,8 +16,8 @@ from shaderad.ir.arrays import ArrayType, Value
 from shaderad.ir.nodes import Assign, Expr, If, Stmt
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import INT
-from shaderad.plan.in_group.memory import counted
-from shaderad.plan.in_group.writer import THREADS, GroupWriter, Places, cost_of_all
+from shaderad.plan.nest.loops.memory import counted
+from shaderad.plan.nest.loops.steps import THREADS, GroupWriter, Places, cost_of_all
 from shaderad.plan.positions import Indices, Position, add, constant, times
 from shaderad.plan.reductions import Reduction, combined_elements, has_neutral, neutral_of
 from shaderad.rules.arrays.scan_operators import combined

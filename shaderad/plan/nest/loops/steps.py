@@ -17,16 +17,16 @@ from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import INT, Type
 from shaderad.plan.costs import cost_of
 from shaderad.plan.elements import Elements, View
-from shaderad.plan.in_group.arrays import (
+from shaderad.plan.kernels import IsStored, Writer
+from shaderad.plan.nest.loops.arrays import (
     GroupArrays,
     GroupDecisions,
     InputCopy,
     Region,
     WrittenStep,
 )
-from shaderad.plan.in_group.memory import MemoryKind, Share, counted, share_of
-from shaderad.plan.in_group.tiles import StepFacts, TileShare, Tiling
-from shaderad.plan.kernels import IsStored, Writer
+from shaderad.plan.nest.loops.memory import MemoryKind, Share, counted, share_of
+from shaderad.plan.nest.loops.tiles import StepFacts, TileShare, Tiling
 from shaderad.plan.positions import Indices, Position, add, constant, times
 from shaderad.plan.positions import number as row_major
 from shaderad.plan.statements import Written

@@ -18,12 +18,12 @@ from shaderad.ir import composing as c
 from shaderad.ir.arrays import Value
 from shaderad.ir.nodes import Assign, Stmt
 from shaderad.ir.types import FLOAT, INT, Access, scalars
-from shaderad.plan.in_group.arrays import GroupDecisions, NoGroup, Region
-from shaderad.plan.in_group.memory import counted, decide
-from shaderad.plan.in_group.rows import GroupRows
-from shaderad.plan.in_group.tiles import tiled
-from shaderad.plan.in_group.writer import THREADS, GroupWriter
 from shaderad.plan.kernels import IsStored, Writer, write_kernel
+from shaderad.plan.nest.loops.arrays import GroupDecisions, NoGroup, Region
+from shaderad.plan.nest.loops.memory import counted, decide
+from shaderad.plan.nest.loops.rows import GroupRows
+from shaderad.plan.nest.loops.steps import THREADS, GroupWriter
+from shaderad.plan.nest.loops.tiles import tiled
 from shaderad.plan.positions import Indices, Position, add, constant, times
 from shaderad.plan.reductions import (
     ReduceFields,
