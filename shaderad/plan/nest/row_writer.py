@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import compress, islice
 
 from shaderad.ir import composing as c
@@ -11,8 +12,9 @@ from shaderad.ir import nodes, ops, sizes
 from shaderad.ir.arrays import Value
 from shaderad.ir.nodes import Assign, Expr, If, Stmt
 from shaderad.ir.sizes import Shape, Size
-from shaderad.ir.types import INT, Access, LocalArray, Type
+from shaderad.ir.types import INT, Access, Type
 from shaderad.plan.kernels import PlanKernel, number_writer
+from shaderad.plan.nest.memory import ThreadArray
 from shaderad.plan.nest.row_elements import STEP, RowElements, RowPlaces
 from shaderad.plan.nest.row_steps import REGISTER, LaneSteps
 from shaderad.plan.nest.row_work import RowParts, RowSharing, RowWork
@@ -149,7 +151,7 @@ class RowWriter:
     def kernel(self, name: str, chosen: Sequence[bool]) -> PlanKernel:
         """The kernel with those loads of all phases that are chosen."""
         loads = self._by_phase(chosen)
-        body: list[Stmt] = [*self._registers()]
+        body: list[Stmt] = [array.zeroed() for array in self._registers.values()]
         for phase in self._phases:
             body += self._phase(phase, loads[phase])
         results = [*self._stores()]
@@ -183,33 +185,26 @@ class RowWriter:
 
     # -- registers -----------------------------------------------------------------------------
 
-    def _register(self, value: Value) -> nodes.Var:
-        """The local array that holds the thread's elements of a value."""
-        place = [*self._work.first_phase].index(value)
-        count = self._sharing.registers * self._places.count
-        return c.variable(f"held{place}", LocalArray(value.element, max(1, count)))
+    @cached_property
+    def _registers(self) -> Mapping[Value, ThreadArray]:
+        """The thread's elements of values that later phases need again."""
+        count = max(1, self._sharing.registers) * self._places.count
+        return {
+            value: ThreadArray(self._writer, f"held{place}", value.element, count)
+            for place, value in enumerate(self._work.first_phase)
+        }
 
-    def _registers(self) -> Iterator[Stmt]:
-        for value in self._work.first_phase:
-            array = self._register(value)
-            self._writer.local_types[array.name] = array.type
-            yield Assign(name=array.name, value=nodes.Zero(type=array.type))
-
-    def _at(self, k: int) -> Expr:
+    def _at(self, k: int) -> Position:
         """The place of element `k` of a step in registers."""
-        positions = self._writer.positions
-        register = positions.of(c.variable(REGISTER, INT))
-        place = positions.expr(add(times(register, self._places.count), constant(k)))
-        return nodes.KnownNumber(type=INT, number=place, is_inside=True)
+        register = self._writer.positions.of(c.variable(REGISTER, INT))
+        return add(times(register, self._places.count), constant(k))
 
     def _held(self, value: Value, k: int) -> Expr:
-        array = self._register(value)
-        return nodes.Element(type=value.element, value=array, index=self._at(k))
+        return self._registers[value].get(self._at(k))
 
     def _hold(self, value: Value, own: Sequence[Expr]) -> Iterator[Stmt]:
         for k, element in enumerate(own):
-            step = nodes.ElementStep(index=self._at(k))
-            yield Assign(name=self._register(value).name, path=(step,), value=element)
+            yield self._registers[value].put(self._at(k), element)
 
     # -- phases --------------------------------------------------------------------------------
 

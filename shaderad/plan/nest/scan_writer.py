@@ -11,13 +11,8 @@ from shaderad.ir.nodes import Assign, Expr, For, If, Stmt, Store
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import BOOL, INT, Access, Type
 from shaderad.plan.kernels import PlanKernel, number_writer
-from shaderad.plan.nest.exchange import (
-    SharedArray,
-    each,
-    of_lane_below,
-    of_last_lane,
-    thread_of,
-)
+from shaderad.plan.nest.exchange import each, of_lane_below, of_last_lane, thread_of
+from shaderad.plan.nest.memory import SharedArray, shared_array
 from shaderad.plan.nest.scan_sharing import Level, ScanSharing, ScanWork
 from shaderad.plan.nest.vectors import ThreadElements, stores_of
 from shaderad.plan.positions import Indices, Position, add, constant, number, times
@@ -303,7 +298,7 @@ class ScanWriter:
         """Scans the totals of waves; `total` becomes that of the tile."""
         levels = [*self._sharing.levels()]
         if levels:
-            slots = SharedArray(self._writer, "slots", self._total, self._sharing.slots)
+            slots = shared_array(self._writer, "slots", self._total, self._sharing.slots)
             thread = self._int("thread")
             yield Assign(name=thread.name, value=thread_of(self._sharing.team.workgroup))
             for level in levels:

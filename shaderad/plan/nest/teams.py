@@ -21,7 +21,8 @@ from shaderad.ir.types import (
     Vector,
 )
 from shaderad.plan.kernels import Writer
-from shaderad.plan.nest.exchange import SharedArray, by_scalar
+from shaderad.plan.nest.exchange import by_scalar
+from shaderad.plan.nest.memory import SharedArray, shared_array
 from shaderad.plan.positions import Position, add, constant, times
 
 _SLOT = "slot"
@@ -158,7 +159,7 @@ class TeamFold:
         """Folds the totals of waves; the first lane of the team, or all, get the results."""
         team, positions = self._team, self._writer.positions
         self._slots = [
-            (total, SharedArray(self._writer, f"{total.name}_slots", total.type, team.slots))
+            (total, shared_array(self._writer, f"{total.name}_slots", total.type, team.slots))
             for total in self._totals
         ]
         thread = positions.of(nodes.TeamLane(type=INT, size=team.workgroup, is_of_group=True))

@@ -20,10 +20,11 @@ from shaderad.ir.nodes import Assign, Stmt
 from shaderad.ir.types import FLOAT, INT, Access, scalars
 from shaderad.plan.kernels import IsStored, Writer, write_kernel
 from shaderad.plan.nest.loops.arrays import GroupDecisions, NoGroup, Region
-from shaderad.plan.nest.loops.memory import counted, decide
-from shaderad.plan.nest.loops.rows import GroupRows
+from shaderad.plan.nest.loops.placement import decide
+from shaderad.plan.nest.loops.rows import ReducedRows, ScannedRows
 from shaderad.plan.nest.loops.steps import THREADS, GroupWriter
 from shaderad.plan.nest.loops.tiles import tiled
+from shaderad.plan.nest.places import counted
 from shaderad.plan.positions import Indices, Position, add, constant, times
 from shaderad.plan.reductions import (
     ReduceFields,
@@ -224,13 +225,13 @@ class _Group:
                         _add_at_indices(self._writer, v)
             case RunPass(node=arrays.Reduce() | ReduceFields() as node):
                 others = [v for _, v in step.producer.writes[1:]]
-                GroupRows(self._writer).reduce(node, step.results, others)
+                ReducedRows(self._writer, node, step.results, others).add()
             case RunPass(node=arrays.Scan() as node):
-                GroupRows(self._writer).scan(node)
+                ScannedRows(self._writer, node).add()
                 if step.results != node.results:
                     self._writer.compute(step.results)
             case RunTiles():
-                GroupRows(self._writer).reduce(step.sums.work.node, step.writes, [])
+                ReducedRows(self._writer, step.sums.work.node, step.writes, []).add()
             case _:
                 raise NoGroup
 
@@ -263,8 +264,7 @@ def _add_at_indices(writer: GroupWriter, result: Value) -> None:
         for start in range(0, len(written.values), width):
             value, *found = written.values[start : start + width]
             inner = (*map(positions.of, found), *at[count:])
-            place = writer.arrays.sum_index(sums, base.shape, inner)
-            adding = nodes.Accumulate(buffer=sums.array, indices=(place,), value=value)
+            adding = writer.arrays.add_to(sums, base.shape, inner, value)
             body.append(guarded(positions.size, found, base.shape, [adding]))
         return body
 

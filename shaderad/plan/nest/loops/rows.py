@@ -16,8 +16,8 @@ from shaderad.ir.arrays import ArrayType, Value
 from shaderad.ir.nodes import Assign, Expr, If, Stmt
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import INT
-from shaderad.plan.nest.loops.memory import counted
-from shaderad.plan.nest.loops.steps import THREADS, GroupWriter, Places, cost_of_all
+from shaderad.plan.nest.loops.steps import THREADS, GroupWriter, cost_of_all
+from shaderad.plan.nest.places import counted
 from shaderad.plan.positions import Indices, Position, add, constant, times
 from shaderad.plan.reductions import Reduction, combined_elements, has_neutral, neutral_of
 from shaderad.rules.arrays.scan_operators import combined
@@ -28,7 +28,6 @@ at constant positions take a sixth of the time."""
 
 Element = Callable[[Position], tuple[Sequence[Stmt], Expr]]
 """Statements, and the element of a row at a position after them."""
-
 
 Kept = Callable[[Position], Sequence[Stmt]]
 """Statements that keep the total of a row up to a position."""
@@ -44,161 +43,32 @@ class _Run:
     length: Size
 
 
-class GroupRows:
-    """Writes the steps of reductions and scans."""
+class _Rows:
+    """Writes the steps that fold rows.
 
-    def __init__(self, writer: GroupWriter) -> None:
-        self._writer = writer
-        self._positions = writer.positions
+    Args:
+        writer: Of the kernel.
+        x: The elements.
+        combine: The operator.
+    """
 
-    def reduce(self, node: Reduction, results: Sequence[Value], others: Sequence[Value]) -> None:
-        """Reduces rows in chunks, whose totals a second step combines.
-
-        Args:
-            node: The reduction.
-            results: The values to store: its result, or elementwise functions of that.
-            others: Values of as many elements as its operand, which are stored with the elements.
-        """
-        writer, (x, *init) = self._writer, node.operands
-        rows, length = x.shape[:-1], x.shape[-1]
-        part, chunks = self._chunks(x)
-        combine, empty = partial(combined_elements, node), neutral_of(node)
-        neutral = empty if has_neutral(node) else None
-        places = {v: writer.stored(v) for v in (*others, chunks, *results)}
-        element_of = self._elements_beside(x, {v: places[v] for v in others})
-
-        def total_of_chunk(at: Indices) -> list[Stmt]:
-            *row, chunk = at
-            total = writer.local("total", x.element)
-            run = self._part_of(element_of(row), chunk, part, length)
-            body = self._fold(combine, total, run, neutral)
-            return [*body, *writer.stored_at({chunks: places[chunks]}, at, [total])]
-
-        def result_of(at: Indices, run: _Run) -> list[Stmt]:
-            start = writer.written([(v, at) for v in init])
-            total = writer.local("total", x.element)
-            body = self._fold(combine, total, run, start.values[0] if init else neutral)
-            if not init and neutral is None:
-                some = c.apply(ops.GT, run.stop, c.whole(0))
-                nothing = Assign(name=total.name, value=empty)
-                body = [If(condition=some, then=tuple(body), otherwise=(nothing,))]
-            bound: dict[Value, Expr] = {node.result: total}
-            stores = (
-                writer.stores({v: places[v]}, self._positions.reshaped(at, rows, v.shape), bound)
-                for v in results
-            )
-            return [*start.body, *body, *chain.from_iterable(stores)]
-
-        def of_chunks(at: Indices) -> list[Stmt]:
-            return result_of(
-                at, _Run(self._element_of(chunks, at), Position(), count, chunks.shape[-1])
-            )
-
-        def of_row(at: Indices) -> list[Stmt]:
-            end = self._positions.size(length)
-            return result_of(at, _Run(element_of(at), Position(), end, length))
-
-        def in_chunks() -> None:
-            writer.each(chunks.shape, total_of_chunk, sizes.product(x.shape))
-            writer.each(rows, of_chunks, sizes.product(chunks.shape))
-
-        count = self._length(chunks)
-        known = c.number_of(count)
-        if known is not None:
-            in_chunks() if known > 1 else writer.each(rows, of_row, sizes.product(x.shape))
-            return
-        are_several = c.apply(ops.GT, count, c.whole(1))
-        # The work is the same on both sides, and noted with the first.
-        writer.choose(are_several, in_chunks, lambda: writer.each(rows, of_row, 0))
-
-    def scan(self, node: arrays.Scan) -> None:
-        """Scans rows: totals of chunks, of all chunks up to each one, then the elements."""
-        writer, (x,) = self._writer, node.operands
-        part, chunks = self._chunks(x)
-        prefixes = Value(chunks.type)
-        places = {v: writer.stored(v) for v in (chunks, prefixes, node.result)}
-        combine = partial(combined, node.op)
-
-        def total_of_chunk(at: Indices) -> list[Stmt]:
-            *row, chunk = at
-            total = writer.local("total", x.element)
-            run = self._part_of(self._element_of(x, row), chunk, part, x.shape[-1])
-            body = self._fold(combine, total, run)
-            return [*body, *writer.stored_at({chunks: places[chunks]}, at, [total])]
-
-        def keep(v: Value, row: Sequence[Position], total: nodes.Var) -> Kept:
-            return lambda k: writer.stored_at({v: places[v]}, (*row, k), [total])
-
-        def prefixes_of_row(at: Indices) -> list[Stmt]:
-            total = writer.local("total", x.element)
-            run = _Run(
-                self._element_of(chunks, at), Position(), self._length(chunks), chunks.shape[-1]
-            )
-            return self._fold(combine, total, run, kept=keep(prefixes, at, total))
-
-        def elements(at: Indices) -> list[Stmt]:
-            *row, chunk = at
-            total = writer.local("total", x.element)
-            before = writer.written([(prefixes, (*row, add(chunk, constant(-1))))])
-            run = self._part_of(self._element_of(x, row), chunk, part, x.shape[-1])
-
-            def begin(first: Expr) -> list[Stmt]:
-                is_later = c.apply(ops.GT, self._positions.expr(chunk), c.whole(0))
-                whole = combine(before.values[0], first)
-                later = (*before.body, Assign(name=total.name, value=whole))
-                return [
-                    Assign(name=total.name, value=first),
-                    If(condition=is_later, then=later, otherwise=()),
-                ]
-
-            return self._fold(combine, total, run, begin=begin, kept=keep(node.result, row, total))
-
-        writer.each(chunks.shape, total_of_chunk, sizes.product(x.shape))
-        writer.each(x.shape[:-1], prefixes_of_row, sizes.product(chunks.shape))
-        writer.each(chunks.shape, elements, sizes.product(x.shape))
-
-    # -- elements ------------------------------------------------------------------------------
-
-    def _elements_beside(self, x: Value, stored: Places) -> Callable[[Sequence[Position]], Element]:
-        """The elements of each row of `x`, with which those of other values are stored."""
-        writer, others = self._writer, [*stored]
-
-        def element_of(row: Sequence[Position]) -> Element:
-            def element(k: Position) -> tuple[Sequence[Stmt], Expr]:
-                inner = (*row, k)
-                at = [self._positions.reshaped(inner, x.shape, v.shape) for v in others]
-                requests = [(x, inner), *zip(others, at, strict=True)]
-                written = writer.written(requests, {}, stored)
-                value, *rest = written.values
-                stores = (
-                    writer.stored_at({v: stored[v]}, place, [element])
-                    for v, place, element in zip(others, at, rest, strict=True)
-                )
-                return [*written.body, *chain.from_iterable(stores)], value
-
-            return element
-
-        return element_of
-
-    def _chunks(self, x: Value) -> tuple[Size, Value]:
-        """Elements of a chunk of the rows of `x`, and a value of one element a chunk.
-
-        No chunk is empty, because functions have no neutral element.
-        """
-        rows, length = x.shape[:-1], x.shape[-1]
+    def __init__(
+        self, writer: GroupWriter, x: Value, combine: Callable[[Expr, Expr], Expr]
+    ) -> None:
+        self._writer, self._positions = writer, writer.positions
+        self._x, self._combine = x, combine
+        self._rows, self._length = x.shape[:-1], x.shape[-1]
         threads = sizes.symbol(THREADS)
-        several = sizes.floor_divide(threads, sizes.maximum(1, sizes.product(rows)))
-        several = sizes.maximum(1, sizes.minimum(several, length))
-        part = sizes.maximum(1, sizes.divide_up(length, several))
-        return part, Value(ArrayType(x.element, (*rows, sizes.divide_up(length, part))))
+        several = sizes.floor_divide(threads, sizes.maximum(1, sizes.product(self._rows)))
+        several = sizes.maximum(1, sizes.minimum(several, self._length))
+        # No chunk is empty, because functions have no neutral element.
+        self._part = sizes.maximum(1, sizes.divide_up(self._length, several))
+        count = sizes.divide_up(self._length, self._part)
+        self._totals = Value(ArrayType(x.element, (*self._rows, count)))
+        """The totals of chunks."""
 
-    def _part_of(self, element: Element, chunk: Position, part: Size, length: Size) -> _Run:
-        first = times(chunk, part)
-        end = self._positions.expr(add(first, constant(part)))
-        return _Run(element, first, c.apply(ops.MIN, end, self._positions.size(length)), part)
-
-    def _length(self, x: Value) -> Expr:
-        return self._positions.size(x.shape[-1])
+    def _new_total(self) -> nodes.Var:
+        return self._writer.local("total", self._x.element)
 
     def _element_of(self, x: Value, row: Sequence[Position]) -> Element:
         def element(k: Position) -> tuple[Sequence[Stmt], Expr]:
@@ -207,20 +77,45 @@ class GroupRows:
 
         return element
 
+    def _row(self, length: Size, element: Element) -> _Run:
+        """All elements of a row."""
+        return _Run(element, Position(), self._positions.size(length), length)
+
+    def _chunk(self, chunk: Position, element: Element) -> _Run:
+        """The elements of a chunk."""
+        first = times(chunk, self._part)
+        end = self._positions.expr(add(first, constant(self._part)))
+        stop = c.apply(ops.MIN, end, self._positions.size(self._length))
+        return _Run(element, first, stop, self._part)
+
+    def _fold_chunks(
+        self, element_of: Callable[[Sequence[Position]], Element], neutral: Expr | None
+    ) -> None:
+        """Adds the step that stores the totals of chunks."""
+
+        def total_of_chunk(at: Indices) -> list[Stmt]:
+            *row, chunk = at
+            total = self._new_total()
+            body = self._fold(total, self._chunk(chunk, element_of(row)), neutral)
+            return [*body, *self._stored(self._totals, at, total)]
+
+        self._writer.each(self._totals.shape, total_of_chunk, sizes.product(self._x.shape))
+
+    def _stored(self, v: Value, at: Indices, element: Expr) -> list[Stmt]:
+        return self._writer.stored_at({v: self._writer.stored(v)}, at, [element])
+
     def _fold(
         self,
-        combine: Callable[[Expr, Expr], Expr],
         total: nodes.Var,
         run: _Run,
         start: Expr | None = None,
         *,
         begin: Callable[[Expr], list[Stmt]] | None = None,
-        kept: Kept | None = None,
+        kept: Kept = lambda _: (),
     ) -> list[Stmt]:
         """Combines `start` and the elements of a run in order.
 
         Args:
-            combine: The operator.
             total: The variable that holds the result.
             run: The elements, at least one where there is no `start`.
             start: What comes before them.
@@ -228,12 +123,11 @@ class GroupRows:
             kept: What is done with each total, by the position of its last element.
         """
         body: list[Stmt] = []
-        first, kept = run.first, kept or _keep_nothing
+        first = run.first
         if start is None:
             before, value = run.element(first)
-            body += before
-            body += begin(value) if begin else [Assign(name=total.name, value=value)]
-            body += kept(first)
+            begun = begin(value) if begin else [Assign(name=total.name, value=value)]
+            body += [*before, *begun, *kept(first)]
             first = add(first, constant(1))
         else:
             body.append(Assign(name=total.name, value=start))
@@ -242,7 +136,7 @@ class GroupRows:
 
         def again(position: Position) -> list[Stmt]:
             statements, value = run.element(position)
-            whole = Assign(name=total.name, value=combine(total, value))
+            whole = Assign(name=total.name, value=self._combine(total, value))
             return [*statements, whole, *kept(position)]
 
         with self._writer.folding(run.length):
@@ -253,11 +147,140 @@ class GroupRows:
         return [*body, counted(k, start_of_rest, run.stop, inner)]
 
 
+class ReducedRows(_Rows):
+    """Reduces rows in chunks, whose totals a second step combines.
+
+    Args:
+        writer: Of the kernel.
+        node: The reduction.
+        results: The values to store: its result, or elementwise functions of that.
+        others: Values of as many elements as its operand, which are stored with the elements.
+    """
+
+    def __init__(
+        self,
+        writer: GroupWriter,
+        node: Reduction,
+        results: Sequence[Value],
+        others: Sequence[Value],
+    ) -> None:
+        super().__init__(writer, node.operands[0], partial(combined_elements, node))
+        self._node, self._results = node, results
+        self._neutral = neutral_of(node) if has_neutral(node) else None
+        places = {v: writer.stored(v) for v in (*others, self._totals, *results)}
+        self._others = {v: places[v] for v in others}
+
+    def add(self) -> None:
+        """Adds the steps."""
+        count = self._positions.size(self._totals.shape[-1])
+        known = c.number_of(count)
+        if known is None:
+            are_several = c.apply(ops.GT, count, c.whole(1))
+            # The work is the same on both sides, and noted with the first.
+            self._writer.choose(are_several, self._in_chunks, lambda: self._by_rows(0))
+        elif known > 1:
+            self._in_chunks()
+        else:
+            self._by_rows(sizes.product(self._x.shape))
+
+    def _in_chunks(self) -> None:
+        totals = self._totals
+
+        def of_chunks(at: Indices) -> list[Stmt]:
+            return self._result(at, self._row(totals.shape[-1], self._element_of(totals, at)))
+
+        self._fold_chunks(self._elements_beside, self._neutral)
+        self._writer.each(self._rows, of_chunks, sizes.product(totals.shape))
+
+    def _by_rows(self, element_count: Size) -> None:
+        def of_row(at: Indices) -> list[Stmt]:
+            return self._result(at, self._row(self._length, self._elements_beside(at)))
+
+        self._writer.each(self._rows, of_row, element_count)
+
+    def _result(self, at: Indices, run: _Run) -> list[Stmt]:
+        """Folds a run onto the initial value of a row, and stores the results."""
+        writer, init = self._writer, self._node.operands[1:]
+        start = writer.written([(v, at) for v in init])
+        total = self._new_total()
+        body = self._fold(total, run, start.values[0] if init else self._neutral)
+        if not init and self._neutral is None:
+            some = c.apply(ops.GT, run.stop, c.whole(0))
+            nothing = Assign(name=total.name, value=neutral_of(self._node))
+            body = [If(condition=some, then=tuple(body), otherwise=(nothing,))]
+        bound: dict[Value, Expr] = {self._node.result: total}
+        for v in self._results:
+            place = self._positions.reshaped(at, self._rows, v.shape)
+            body += writer.stores({v: writer.stored(v)}, place, bound)
+        return [*start.body, *body]
+
+    def _elements_beside(self, row: Sequence[Position]) -> Element:
+        """The elements of a row, with which those of other values are stored."""
+        writer, others = self._writer, self._others
+
+        def element(k: Position) -> tuple[Sequence[Stmt], Expr]:
+            inner = (*row, k)
+            at = [self._positions.reshaped(inner, self._x.shape, v.shape) for v in others]
+            requests = [(self._x, inner), *zip(others, at, strict=True)]
+            written = writer.written(requests, {}, others)
+            value, *rest = written.values
+            stores = (
+                writer.stored_at({v: others[v]}, place, [element])
+                for v, place, element in zip(others, at, rest, strict=True)
+            )
+            return [*written.body, *chain.from_iterable(stores)], value
+
+        return element
+
+
+class ScannedRows(_Rows):
+    """Scans rows: totals of chunks, of all chunks up to each one, then the elements.
+
+    Args:
+        writer: Of the kernel.
+        node: The scan.
+    """
+
+    def __init__(self, writer: GroupWriter, node: arrays.Scan) -> None:
+        super().__init__(writer, node.operands[0], partial(combined, node.op))
+        self._prefixes, self._result = Value(self._totals.type), node.result
+        for v in (self._totals, self._prefixes, self._result):
+            writer.stored(v)
+
+    def add(self) -> None:
+        """Adds the steps."""
+        totals = self._totals
+        self._fold_chunks(partial(self._element_of, self._x), None)
+        self._writer.each(self._rows, self._prefixes_of_row, sizes.product(totals.shape))
+        self._writer.each(totals.shape, self._scan_chunk, sizes.product(self._x.shape))
+
+    def _keep(self, v: Value, row: Sequence[Position], total: nodes.Var) -> Kept:
+        return lambda k: self._stored(v, (*row, k), total)
+
+    def _prefixes_of_row(self, at: Indices) -> list[Stmt]:
+        total, totals = self._new_total(), self._totals
+        run = self._row(totals.shape[-1], self._element_of(totals, at))
+        return self._fold(total, run, kept=self._keep(self._prefixes, at, total))
+
+    def _scan_chunk(self, at: Indices) -> list[Stmt]:
+        *row, chunk = at
+        total = self._new_total()
+        before = self._writer.written([(self._prefixes, (*row, add(chunk, constant(-1))))])
+        run = self._chunk(chunk, self._element_of(self._x, row))
+
+        def begin(first: Expr) -> list[Stmt]:
+            is_later = c.apply(ops.GT, self._positions.expr(chunk), c.whole(0))
+            whole = self._combine(before.values[0], first)
+            later = (*before.body, Assign(name=total.name, value=whole))
+            return [
+                Assign(name=total.name, value=first),
+                If(condition=is_later, then=later, otherwise=()),
+            ]
+
+        return self._fold(total, run, begin=begin, kept=self._keep(self._result, row, total))
+
+
 def _constants(start: Expr, stop: Expr) -> range | None:
     """The numbers from `start` to `stop`; `None` where these are none."""
     first, last = c.number_of(start), c.number_of(stop)
     return None if first is None or last is None else range(int(first), int(last))
-
-
-def _keep_nothing(_: Position) -> Sequence[Stmt]:
-    return ()

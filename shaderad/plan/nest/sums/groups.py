@@ -23,7 +23,7 @@ from shaderad.ir.types import FLOAT, INT, UINT, byte_count
 from shaderad.ir.walk import children, map_children
 from shaderad.plan.discarded import without_test
 from shaderad.plan.kernels import WIDTH, four_of
-from shaderad.plan.nest.exchange import SharedArray
+from shaderad.plan.nest.memory import SharedArray, shared_array
 from shaderad.plan.nest.sums.places import Place, SumPlaces
 from shaderad.plan.nest.sums.statements import added_in_turn
 from shaderad.plan.nest.sums.tiles import SumTile
@@ -163,7 +163,7 @@ class GroupAddends:
             fours = self._tile.block(axis) // WIDTH
             parts = [part for part, side in self._part_of.values() if side == name]
             arrays = [
-                SharedArray(
+                shared_array(
                     self._writer, f"{name}_part{k}", four_of(part.type), self._depth * (fours + 1)
                 )
                 for k, part in enumerate(parts)

@@ -14,9 +14,10 @@ from shaderad.ir import nodes, ops, sizes
 from shaderad.ir.arrays import Value
 from shaderad.ir.nodes import Assign, Expr, For, If, Stmt
 from shaderad.ir.sizes import Size
-from shaderad.ir.types import INT, Access, LocalArray
+from shaderad.ir.types import INT, Access
 from shaderad.plan.elements import Elements
 from shaderad.plan.kernels import WIDTH, PlanKernel
+from shaderad.plan.nest.memory import ThreadArray
 from shaderad.plan.nest.sums.addends import SumAddends
 from shaderad.plan.nest.sums.groups import GroupAddends
 from shaderad.plan.nest.sums.places import SumPlaces
@@ -28,7 +29,7 @@ from shaderad.plan.positions import Indices, Position, add, constant, number, ti
 
 PART, RESULT, COLUMN_SUM = "part", "y0", "y1"
 """Arrays of the sums of parts, of the results, and of the sums along columns."""
-_FIRST, _TESTED, _TOTALS = "first", "tested", "totals"
+_FIRST = "first"
 
 
 class SumWriter:
@@ -52,12 +53,13 @@ class SumWriter:
         every = count + self._addends.beside_count
         self._terms = [self._local(f"sum{k}") for k in range(every)]
         """The sums; those of a run, if there are several."""
-        self._has_runs = tile.run_steps > 0
+        self._starts = [*map(zeroed, self._terms)]
+        """Sets the sums to 0."""
         self._totals: list[Expr] = [*self._terms]
-        if self._has_runs:
-            totals = c.variable(_TOTALS, LocalArray(self._t, every))
-            self._writer.local_types[_TOTALS] = totals.type
-            self._totals = [_element_of(totals, k) for k in range(every)]
+        if tile.run_steps:
+            totals = ThreadArray(self._writer, "totals", self._t, every)
+            self._starts = [totals.zeroed()]
+            self._totals = [totals.get(constant(k)) for k in range(every)]
         self._sums, self._beside = self._totals[:count], self._totals[count:]
         self._of_place = {
             self._places.result(place): total
@@ -114,7 +116,7 @@ class SumWriter:
     def kernel(self, name: str, chosen: Sequence[bool], *, by_four: bool) -> PlanKernel:
         """The kernel with those loads that are chosen; it stores by four if that is set."""
         own, others = self._split(chosen)
-        body = [*self._places.before, *self._start()]
+        body = [*self._places.before, *self._starts]
         body += self._added(own)
         body += self._tests()
         body += self._stores(others, by_four=by_four)
@@ -130,13 +132,6 @@ class SumWriter:
         return outputs
 
     # -- sums ----------------------------------------------------------------------------------
-
-    def _start(self) -> Iterator[Stmt]:
-        """Sets the sums to 0."""
-        if self._has_runs:
-            yield Assign(name=_TOTALS, value=nodes.Zero(type=self._writer.local_types[_TOTALS]))
-        else:
-            yield from map(zeroed, self._terms)
 
     def _added(self, chosen: Sequence[bool]) -> Iterator[Stmt]:
         """Adds all elements, or those of a part, to the sums."""
@@ -195,15 +190,12 @@ class SumWriter:
         check = self._local("check")
         yield zeroed(check)
         yield from (plus(check, total) for total in self._sums)
-        t = LocalArray(self._t, len(self._sums))
-        tested = c.variable(_TESTED, t)
-        self._writer.local_types[_TESTED] = t
-        taken = (_assigned(total, _element_of(tested, k)) for k, total in enumerate(self._sums))
-        start = Assign(name=_TESTED, value=nodes.Zero(type=t))
-        then = (start, *self._tested_sums(tested), *taken)
+        tested = ThreadArray(self._writer, "tested", self._t, len(self._sums))
+        taken = (_assigned(total, tested.get(constant(k))) for k, total in enumerate(self._sums))
+        then = (tested.zeroed(), *self._tested_sums(tested), *taken)
         yield If(condition=c.apply(ops.ISNAN, check), then=then, otherwise=())
 
-    def _tested_sums(self, tested: nodes.Var) -> Iterator[Stmt]:
+    def _tested_sums(self, tested: ThreadArray) -> Iterator[Stmt]:
         """Computes the sums with all tests, one after the other."""
         positions, total = self._writer.positions, self._local("tested_sum")
         counters = [c.variable(f"held{axis}", INT) for axis in range(len(self._tile.held))]
@@ -218,9 +210,7 @@ class SumWriter:
         body: list[Stmt] = [*written.body, plus(total, written.values[0])]
         for axis in reversed(range(len(self._tile.steps))):
             body = [self._loop(axis, *self._tested_bounds(axis), body)]
-        index = nodes.KnownNumber(type=INT, number=positions.expr(place), is_inside=True)
-        path = (nodes.ElementStep(index=index),)
-        body = [zeroed(total), *body, Assign(name=tested.name, path=path, value=total)]
+        body = [zeroed(total), *body, tested.put(place, total)]
         for counter, count in reversed([*zip(counters, self._tile.held, strict=True)]):
             body = [For(variable=counter.name, start=c.whole(0), stop=c.whole(count),
                         step=c.whole(1), body=tuple(body))]  # fmt: skip
@@ -311,11 +301,6 @@ class SumWriter:
             for k in range(0, len(columns), width)
         )
         yield If(condition=self._places.is_first_row, then=stores, otherwise=())
-
-
-def _element_of(array: nodes.Var, number: int) -> Expr:
-    assert isinstance(array.type, LocalArray)
-    return nodes.Element(type=array.type.element, value=array, index=c.whole(number))
 
 
 def _assigned(total: Expr, value: Expr) -> Stmt:
