@@ -210,6 +210,11 @@ class Writer:
         """True if an array is read at the own index and, by its axes, in checked reads."""
         return any({"own", "checked"} <= ways for ways in self.facts.ways.values())
 
+    def local(self, name: str, t: Type) -> nodes.Var:
+        """A local variable of the kernel."""
+        self.local_types[name] = t
+        return c.variable(name, t)
+
     def add_scratch(self, buffer: nodes.Buffer, shape: Shape) -> None:
         """Declares an array that the threads of one workgroup write and read."""
         self._scratch.append((buffer, shape))

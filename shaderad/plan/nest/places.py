@@ -8,10 +8,11 @@ from itertools import product
 
 from shaderad.ir import composing as c
 from shaderad.ir import nodes, ops
-from shaderad.ir.nodes import Expr, For, If, Stmt
+from shaderad.ir.nodes import Expr, Stmt
 from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import BOOL
 from shaderad.plan.nest.nest import AxisKind, Nest, NestPart
+from shaderad.plan.nest.statements import counted, guarded
 from shaderad.plan.positions import Indices, Position, Positions, add, constant, times
 
 
@@ -77,17 +78,17 @@ class Visit:
             return Position()
         return self.positions.of(self.counter)
 
-    def places(self) -> Iterator[tuple[Indices, Sequence[Expr]]]:
-        """The places that have code, and the tests that they are inside of `shape`."""
+    def places(self) -> Iterator[tuple[Indices, Expr | None]]:
+        """The places that have code, and the test that they are inside of `shape`, if needed."""
         if not isinstance(self.turns, int):
-            yield (self.turn,), ()
+            yield (self.turn,), None
             return
         turns = (self.turn for _ in self.nest.extents(AxisKind.LOOP))
         for at in places(self.nest, (*turns, *self.own)):
             along = zip(at, self.shape, self.nest.axes, self.own, strict=True)
             tests = [test for axis in along for test in self._tests(*axis)]
             if not any(c.number_of(test) is False for test in tests):
-                yield at, tests
+                yield at, c.all_hold(tests)
 
     def _tests(
         self, at: Position, extent: Size, parts: Sequence[NestPart], own: Position
@@ -113,11 +114,11 @@ class Visit:
         if self.counter is None:
             count = self.nest.count(AxisKind.THREAD)
             is_all = count == self.threads
-            return guarded([] if is_all else [_below(self.thread, _number(count))], body)
+            return guarded(None if is_all else _below(self.thread, _number(count)), body)
         if not isinstance(self.turns, int):
             (extent,) = self.shape
             stop, step = self.positions.size(extent), self.positions.size(self.threads)
-            return [counted(self.counter, self.thread, stop, body, step=step)]
+            return [counted(self.counter, self.thread, stop, body, step)]
         if self.turns <= 1:
             return body
         return [counted(self.counter, c.whole(0), c.whole(self.turns), body)]
@@ -125,23 +126,3 @@ class Visit:
 
 def _below(value: Expr, limit: int) -> Expr:
     return c.apply(ops.LT, value, c.whole(limit))
-
-
-def guarded(tests: Sequence[Expr], body: Sequence[Stmt]) -> Sequence[Stmt]:
-    """Does `body` if all tests hold."""
-    condition = c.all_hold(tests)
-    return body if condition is None else [If(condition=condition, then=(*body,), otherwise=())]
-
-
-def counted(
-    counter: nodes.Var,
-    start: Expr,
-    stop: Expr,
-    body: Sequence[Stmt],
-    *,
-    step: Expr | None = None,
-) -> Stmt:
-    """``for counter in range(start, stop, step)``."""
-    return For(
-        variable=counter.name, start=start, stop=stop, step=step or c.whole(1), body=(*body,)
-    )

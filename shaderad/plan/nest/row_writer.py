@@ -12,12 +12,13 @@ from shaderad.ir import nodes, ops, sizes
 from shaderad.ir.arrays import Value
 from shaderad.ir.nodes import Assign, Expr, If, Stmt
 from shaderad.ir.sizes import Shape, Size
-from shaderad.ir.types import INT, Access, Type
+from shaderad.ir.types import INT, Access
 from shaderad.plan.kernels import PlanKernel, number_writer
 from shaderad.plan.nest.memory import ThreadArray
 from shaderad.plan.nest.row_elements import STEP, RowElements, RowPlaces
 from shaderad.plan.nest.row_steps import REGISTER, LaneSteps
 from shaderad.plan.nest.row_work import RowParts, RowSharing, RowWork
+from shaderad.plan.nest.statements import assigned, guarded
 from shaderad.plan.nest.teams import TeamFold
 from shaderad.plan.nest.vectors import ThreadElements, stores_of
 from shaderad.plan.positions import Indices, Position, add, constant, number, times
@@ -114,7 +115,7 @@ class RowWriter:
         """The totals of the rows of the thread."""
         count, t = self._sharing.rows, node.results[0].element
         names = [name] if count == 1 else [f"{name}_{k}" for k in range(count)]
-        return [c.variable(name, t) for name in names]
+        return [self._writer.local(name, t) for name in names]
 
     @property
     def phases(self) -> Sequence[ThreadElements]:
@@ -169,7 +170,7 @@ class RowWriter:
         positions = self._writer.positions
         count = sizes.floor_divide(self._work.places[-2], self._sharing.rows)
         is_inside = c.apply(ops.LT, positions.expr(self._column), positions.size(count))
-        return [If(condition=is_inside, then=(*body,), otherwise=())]
+        return guarded(is_inside, body)
 
     @property
     def _stored(self) -> Sequence[Value]:
@@ -178,10 +179,6 @@ class RowWriter:
         if self._target is None:
             return self._work.writes
         return (self._target, *self._work.writes[len(self._work.results) :])
-
-    def _local(self, name: str, t: Type) -> nodes.Var:
-        self._writer.local_types[name] = t
-        return c.variable(name, t)
 
     # -- registers -----------------------------------------------------------------------------
 
@@ -218,7 +215,7 @@ class RowWriter:
         node = folds[phase]
         totals = self._totals[node.results[0]]
         for total in totals:
-            yield self._assigned(total, neutral_of(node))
+            yield assigned(total, neutral_of(node))
         yield from loop
         for_all = [*self._phases][-1] > phase
         if not self._sharing.are_apart:
@@ -226,10 +223,6 @@ class RowWriter:
         if self._target is None:
             for k, total in enumerate(totals):
                 yield from self._begun(node, total, k)
-
-    def _assigned(self, variable: nodes.Var, value: Expr) -> Stmt:
-        self._writer.local_types[variable.name] = variable.type
-        return Assign(name=variable.name, value=value)
 
     def _fold(self, phase: int) -> TeamFold:
         """Folds the totals of a phase over the team."""
@@ -278,7 +271,7 @@ class RowWriter:
         """Visits the elements of a lane by blocks, whose totals come before those of the lane."""
         node = self._work.folds[phase]
         total, of_block = self._totals[node.results[0]], self._totals_of_block(phase)
-        before = [self._assigned(block, neutral_of(node)) for block in of_block]
+        before = [assigned(block, neutral_of(node)) for block in of_block]
         after = [
             Assign(name=all_.name, value=combined_elements(node, all_, block))
             for all_, block in zip(total, of_block, strict=True)

@@ -24,7 +24,7 @@ from shaderad.plan.nest.loops.placement import decide
 from shaderad.plan.nest.loops.rows import ReducedRows, ScannedRows
 from shaderad.plan.nest.loops.steps import THREADS, GroupWriter
 from shaderad.plan.nest.loops.tiles import tiled
-from shaderad.plan.nest.places import counted
+from shaderad.plan.nest.statements import counted
 from shaderad.plan.positions import Indices, Position, add, constant, times
 from shaderad.plan.reductions import (
     ReduceFields,

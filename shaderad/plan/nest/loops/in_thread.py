@@ -146,8 +146,7 @@ class _LoopKernel:
     def _counted(self, writer: Writer) -> list[Stmt]:
         node = self._node
         assert isinstance(node, arrays.Loop)
-        writer.local_types[STEP] = INT
-        counter = writer.positions.of(c.variable(STEP, INT))
+        counter = writer.positions.of(writer.local(STEP, INT))
         last = sizes.subtract(node.count, 1)
         step = add(constant(last), times(counter, -1)) if node.is_reversed else counter
         self._bind_rest(writer, step)
@@ -267,9 +266,8 @@ class _LoopKernel:
             if not (is_alike and is_own and isinstance(element, nodes.Load)):
                 return element
             name = f"given{len(self._before)}"
-            writer.local_types[name] = operand.element
             self._before.append(Assign(name=name, value=element))
-            return c.variable(name, operand.element)
+            return writer.local(name, operand.element)
 
         return read
 

@@ -17,7 +17,7 @@ from shaderad.ir.nodes import Assign, Expr, If, Stmt
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import INT
 from shaderad.plan.nest.loops.steps import THREADS, GroupWriter, cost_of_all
-from shaderad.plan.nest.places import counted
+from shaderad.plan.nest.statements import counted
 from shaderad.plan.positions import Indices, Position, add, constant, times
 from shaderad.plan.reductions import Reduction, combined_elements, has_neutral, neutral_of
 from shaderad.rules.arrays.scan_operators import combined

@@ -29,7 +29,8 @@ from shaderad.plan.nest.loops.shares import Share, in_turns, is_tiled, long_axes
 from shaderad.plan.nest.loops.tiles import StepFacts
 from shaderad.plan.nest.memory import MemoryKind
 from shaderad.plan.nest.nest import AxisKind, Nest
-from shaderad.plan.nest.places import Visit, counted, guarded
+from shaderad.plan.nest.places import Visit
+from shaderad.plan.nest.statements import counted, guarded
 from shaderad.plan.positions import Indices, Position, add, times
 from shaderad.plan.statements import Written
 from shaderad.plan.steps import Effort
@@ -132,13 +133,13 @@ class GroupWriter:
         step, visit = self.arrays.step, self._visit(nest, known)
         statements: list[Stmt] = []
         accessed: Accessed = (set(), set())
-        for at, tests in visit.places():
+        for at, test in visit.places():
             step.share = Share(nest, at, visit.turn, sizes.product(known))
             inner = self._body(body, self.positions.reshaped(at, visit.shape, known), shape)
             step.cost += cost_of_all(inner)
             accessed[0].update(step.reads)
             accessed[1].update(step.writes)
-            statements += guarded(tests, inner)
+            statements += guarded(test, inner)
         step.reads, step.writes = accessed
         return visit.statements(statements)
 
@@ -370,9 +371,7 @@ class GroupWriter:
     def local(self, stem: str, t: Type) -> nodes.Var:
         """A new local variable."""
         self._count += 1
-        name = f"{stem}{self._count}"
-        self._writer.local_types[name] = t
-        return c.variable(name, t)
+        return self._writer.local(f"{stem}{self._count}", t)
 
 
 def cost_of_all(statements: Sequence[Stmt]) -> int:

@@ -12,16 +12,16 @@ from collections.abc import Iterator, Sequence
 from shaderad.ir import composing as c
 from shaderad.ir import nodes, ops, sizes
 from shaderad.ir.arrays import Value
-from shaderad.ir.nodes import Assign, Expr, For, If, Stmt
+from shaderad.ir.nodes import Assign, Expr, If, Stmt
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import INT, Access
 from shaderad.plan.elements import Elements
 from shaderad.plan.kernels import WIDTH, PlanKernel
 from shaderad.plan.nest.memory import ThreadArray
+from shaderad.plan.nest.statements import counted, plus, store, zeroed
 from shaderad.plan.nest.sums.addends import SumAddends
 from shaderad.plan.nest.sums.groups import GroupAddends
 from shaderad.plan.nest.sums.places import SumPlaces
-from shaderad.plan.nest.sums.statements import plus, store, zeroed
 from shaderad.plan.nest.sums.tiles import SumTile
 from shaderad.plan.nest.sums.work import SumWork
 from shaderad.plan.nest.vectors import ThreadElements, comes_by_four, quarter_of
@@ -29,7 +29,6 @@ from shaderad.plan.positions import Indices, Position, add, constant, number, ti
 
 PART, RESULT, COLUMN_SUM = "part", "y0", "y1"
 """Arrays of the sums of parts, of the results, and of the sums along columns."""
-_FIRST = "first"
 
 
 class SumWriter:
@@ -51,7 +50,7 @@ class SumWriter:
         self._t = work.addends.element
         count = len(self._places.results)
         every = count + self._addends.beside_count
-        self._terms = [self._local(f"sum{k}") for k in range(every)]
+        self._terms = [self._writer.local(f"sum{k}", self._t) for k in range(every)]
         """The sums; those of a run, if there are several."""
         self._starts = [*map(zeroed, self._terms)]
         """Sets the sums to 0."""
@@ -71,10 +70,6 @@ class SumWriter:
             ((work.result, at) for at in self._of_place) if parts is None else (),
             lambda v, at: self._of_place[at] if v is work.node.result else None,
         )
-
-    def _local(self, name: str) -> nodes.Var:
-        self._writer.local_types[name] = self._t
-        return c.variable(name, self._t)
 
     # -- loads and stores of four --------------------------------------------------------------
 
@@ -143,21 +138,19 @@ class SumWriter:
 
     def _in_runs(self, axis: int, start: Expr, stop: Expr, body: Sequence[Stmt]) -> Stmt:
         """Adds runs of steps along an axis, each to 0, then to the sums."""
-        first = c.variable(_FIRST, INT)
-        self._writer.local_types[_FIRST] = INT
+        first = self._writer.local("first", INT)
         size = c.whole(self._tile.run_steps)
         last = c.apply(ops.MIN, c.apply(ops.ADD, first, size), stop)
-        inner = (
+        inner = [
             *map(zeroed, self._terms),
             self._loop(axis, first, last, body),
             *map(_summed, self._totals, self._terms),
-        )
-        return For(variable=_FIRST, start=start, stop=stop, step=size, body=inner)
+        ]
+        return counted(first, start, stop, inner, size)
 
     def _loop(self, axis: int, start: Expr, stop: Expr, body: Sequence[Stmt]) -> Stmt:
-        step = self._places.step(axis)
-        self._writer.local_types[step.name] = INT
-        return For(variable=step.name, start=start, stop=stop, step=c.whole(1), body=tuple(body))
+        step = self._writer.local(self._places.step(axis).name, INT)
+        return counted(step, start, stop, body)
 
     @property
     def _loops(self) -> list[int]:
@@ -187,7 +180,7 @@ class SumWriter:
         """Computes the sums again, with all tests, if one of them is NaN."""
         if not self._addends.has_test:
             return
-        check = self._local("check")
+        check = self._writer.local("check", self._t)
         yield zeroed(check)
         yield from (plus(check, total) for total in self._sums)
         tested = ThreadArray(self._writer, "tested", self._t, len(self._sums))
@@ -197,11 +190,10 @@ class SumWriter:
 
     def _tested_sums(self, tested: ThreadArray) -> Iterator[Stmt]:
         """Computes the sums with all tests, one after the other."""
-        positions, total = self._writer.positions, self._local("tested_sum")
-        counters = [c.variable(f"held{axis}", INT) for axis in range(len(self._tile.held))]
+        positions, total = self._writer.positions, self._writer.local("tested_sum", self._t)
+        counters = [self._writer.local(f"held{axis}", INT) for axis in range(len(self._tile.held))]
         place = Position()
         for counter, count in zip(counters, self._tile.held, strict=True):
-            self._writer.local_types[counter.name] = INT
             place = add(times(place, count), positions.of(counter))
         at = self._places.counted([positions.of(counter) for counter in counters])
         steps = [positions.of_name(self._places.step(k).name) for k in range(len(self._tile.steps))]
@@ -212,8 +204,7 @@ class SumWriter:
             body = [self._loop(axis, *self._tested_bounds(axis), body)]
         body = [zeroed(total), *body, tested.put(place, total)]
         for counter, count in reversed([*zip(counters, self._tile.held, strict=True)]):
-            body = [For(variable=counter.name, start=c.whole(0), stop=c.whole(count),
-                        step=c.whole(1), body=tuple(body))]  # fmt: skip
+            body = [counted(counter, c.whole(0), c.whole(count), body)]
         yield from body
 
     def _tested_bounds(self, axis: int) -> tuple[Expr, Expr]:
