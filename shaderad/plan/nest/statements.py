@@ -45,11 +45,10 @@ def added_in_turn(
 
 def guarded(condition: Expr | None, body: Iterable[Stmt]) -> Sequence[Stmt]:
     """Does `body` if the condition holds, or there is none."""
-    holds = condition is None or c.number_of(condition)
-    if holds is None:
-        assert condition is not None
-        return [If(condition=condition, then=(*body,), otherwise=())]
-    return [*body] if holds else []
+    holds = True if condition is None else c.number_of(condition)
+    if condition is None or holds is not None:
+        return [*body] if holds else []
+    return [If(condition=condition, then=(*body,), otherwise=())]
 
 
 def counted(

@@ -43,7 +43,7 @@ class _Run:
     length: Size
 
 
-class _Rows:
+class _FoldedRows:
     """Writes the steps that fold rows.
 
     Args:
@@ -147,7 +147,7 @@ class _Rows:
         return [*body, counted(k, start_of_rest, run.stop, inner)]
 
 
-class ReducedRows(_Rows):
+class ReducedRows(_FoldedRows):
     """Reduces rows in chunks, whose totals a second step combines.
 
     Args:
@@ -233,7 +233,7 @@ class ReducedRows(_Rows):
         return element
 
 
-class ScannedRows(_Rows):
+class ScannedRows(_FoldedRows):
     """Scans rows: totals of chunks, of all chunks up to each one, then the elements.
 
     Args:
