@@ -20,6 +20,7 @@ from shaderad.ir.nodes import Assign, Stmt
 from shaderad.ir.types import FLOAT, INT, Access, scalars
 from shaderad.plan.kernels import IsStored, Writer, write_kernel
 from shaderad.plan.nest.loops.arrays import GroupDecisions, NoGroup, Region
+from shaderad.plan.nest.loops.in_thread import iteration_of
 from shaderad.plan.nest.loops.placement import decide
 from shaderad.plan.nest.loops.rows import ReducedRows, ScannedRows
 from shaderad.plan.nest.loops.steps import THREADS, GroupWriter
@@ -152,9 +153,7 @@ class _Group:
             for v, first, result in zip(inputs, step.reads[:count], node.results, strict=False)
         ]
         writer.body.append(Assign(name=side.name, value=c.whole(0)))
-        iteration = self._positions.of(counter)
-        if node.is_reversed:
-            iteration = add(constant(sizes.subtract(node.count, 1)), times(iteration, -1))
+        iteration = iteration_of(node, self._positions.of(counter))
         self._positions.define(step.symbol, self._positions.expr(iteration))
         carries = [*zip((v for v, _ in step.body.outputs), following, strict=False)]
         # One value may be what several carries become.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from shaderad.ir import arrays, nodes, ops, sizes
+from shaderad.ir import arrays, nodes, sizes
 from shaderad.ir import composing as c
 from shaderad.ir.arrays import Graph, Node, Value
 from shaderad.ir.nodes import Assign, Expr, Stmt
@@ -18,13 +18,12 @@ from shaderad.ir.sizes import Shape
 from shaderad.ir.types import BOOL, INT, Access
 from shaderad.plan.elements import View, base_of
 from shaderad.plan.kernels import Bound, Writer, write_kernel
+from shaderad.plan.nest.statements import assigned, counted, plus
 from shaderad.plan.positions import RANK_LIMIT, Indices, Position, add, constant, times
 from shaderad.plan.simplify import exact_products, simplified
 from shaderad.plan.steps import RunKernel
 from shaderad.plan.storage import is_fused_node, is_reported_gather
 
-STEP = "step"
-GOES_ON = "goes_on"
 COUNT = "count"
 
 
@@ -44,7 +43,7 @@ def loop_kernels(
         graphs.append(condition)
     if not all(_fits_inside(inner) for graph in graphs for inner in graph.nodes):
         return None
-    shapes = dict.fromkeys(row_shape(node, k) for k in range(len(node.results)))
+    shapes = dict.fromkeys(_row_shape(node, k) for k in range(len(node.results)))
     try:
         kernels = [_LoopKernel(node, body, condition, shape) for shape in shapes]
         return tuple(kernel.run(is_stored) for kernel in kernels)
@@ -59,7 +58,13 @@ def _fits_inside(inner: Node) -> bool:
     return is_fused_node(inner)
 
 
-def row_shape(node: arrays.Loop | arrays.WhileLoop, position: int) -> Shape:
+def iteration_of(node: arrays.Loop, turn: Position) -> Position:
+    """The number of the iteration that runs in a turn of a loop."""
+    last = constant(sizes.subtract(node.count, 1))
+    return add(last, times(turn, -1)) if node.is_reversed else turn
+
+
+def _row_shape(node: arrays.Loop | arrays.WhileLoop, position: int) -> Shape:
     """The shape of the part of result `position` that one iteration computes."""
     outputs = node.body.outputs
     return outputs[position].shape if position < len(outputs) else ()
@@ -99,7 +104,7 @@ class _LoopKernel:
         self._roles = _roles(node, body)
         self._before: list[Stmt] = []
         """The statements before the loop."""
-        self._results = [(k, v) for k, v in enumerate(node.results) if row_shape(node, k) == shape]
+        self._results = [(k, v) for k, v in enumerate(node.results) if _row_shape(node, k) == shape]
         self._needed = self._needed_carries()
 
     def run(self, is_stored: Callable[[Value], bool]) -> RunKernel:
@@ -134,11 +139,9 @@ class _LoopKernel:
     def _statements(self, writer: Writer) -> list[Stmt]:
         self._before = []
         for k in self._needed:
-            carry = self._roles.carries[k]
-            writer.local_types[f"carry{k}"] = writer.local_types[f"next{k}"] = carry.element
-            at = writer.own if carry.shape == self._shape else ()
-            (first,) = writer.values([self._node.operands[k]], at)
-            self._before.append(Assign(name=f"carry{k}", value=first))
+            (first,) = writer.values([self._node.operands[k]], self._own(writer, k))
+            carry = writer.local(f"carry{k}", self._roles.carries[k].element)
+            self._before.append(assigned(carry, first))
         self._bind_carries(writer, self._roles)
         loop = self._counted(writer) if self._condition is None else self._conditional(writer)
         return [*self._before, *loop, *self._stores(writer)]
@@ -146,19 +149,11 @@ class _LoopKernel:
     def _counted(self, writer: Writer) -> list[Stmt]:
         node = self._node
         assert isinstance(node, arrays.Loop)
-        counter = writer.positions.of(writer.local(STEP, INT))
-        last = sizes.subtract(node.count, 1)
-        step = add(constant(last), times(counter, -1)) if node.is_reversed else counter
+        counter = writer.local("step", INT)
+        step = iteration_of(node, writer.positions.of(counter))
         self._bind_rest(writer, step)
-        return [
-            nodes.For(
-                variable=STEP,
-                start=c.whole(0),
-                stop=writer.positions.size(node.count),
-                step=c.whole(1),
-                body=tuple(self._iteration(writer, step)),
-            )
-        ]
+        stop = writer.positions.size(node.count)
+        return [counted(counter, c.whole(0), stop, self._iteration(writer, step))]
 
     def _conditional(self, writer: Writer) -> list[Stmt]:
         node, condition = self._node, self._condition
@@ -168,27 +163,21 @@ class _LoopKernel:
         roles = _roles(node, condition)
         self._bind_carries(writer, roles)
         self._bind_constants(writer, roles)
-        writer.local_types |= {GOES_ON: BOOL, COUNT: INT}
+        goes_on, count = writer.local("goes_on", BOOL), writer.local(COUNT, INT)
         first, again = (
             writer.written(writer.values(condition.outputs, ()), prefix) for prefix in "cd"
         )
-        counted = c.apply(ops.ADD, c.variable(COUNT, INT), c.whole(1))
-        body = [
+        body = (
             *self._iteration(writer, Position()),
-            Assign(name=COUNT, value=counted),
+            plus(count, c.whole(1)),
             *again.body,
-            Assign(name=GOES_ON, value=again.values[0]),
-        ]
+            assigned(goes_on, again.values[0]),
+        )
         return [
             *first.body,
-            Assign(name=GOES_ON, value=first.values[0]),
-            Assign(name=COUNT, value=c.whole(0)),
-            nodes.While(
-                condition=c.variable(GOES_ON, BOOL),
-                limit=node.limit,
-                body=tuple(body),
-                span=node.span,
-            ),
+            assigned(goes_on, first.values[0]),
+            assigned(count, c.whole(0)),
+            nodes.While(condition=goes_on, limit=node.limit, body=body, span=node.span),
         ]
 
     def _iteration(self, writer: Writer, step: Position) -> list[Stmt]:
@@ -196,9 +185,8 @@ class _LoopKernel:
         carry_count = self._node.carry_count
         ys = [(k, v) for k, v in self._results if carry_count <= k < len(self._body.outputs)]
         outputs = [self._body.outputs[k] for k in (*self._needed, *(k for k, _ in ys))]
-        elements = [
-            writer.values([v], writer.own if v.shape == self._shape else ())[0] for v in outputs
-        ]
+        at = (writer.own if v.shape == self._shape else () for v in outputs)
+        elements = [writer.values([v], place)[0] for v, place in zip(outputs, at, strict=True)]
         written = writer.written(elements)
         count = len(self._needed)
         carries = list(zip(self._needed, written.values, strict=False))
@@ -206,9 +194,9 @@ class _LoopKernel:
         for (k, v), value in zip(ys, written.values[count:], strict=True):
             indices = writer.indices_in(v, (step, *writer.own))
             body.append(nodes.Store(buffer=f"y{k}", indices=indices, value=value, is_unique=True))
-        body += [Assign(name=f"next{k}", value=value) for k, value in carries]
-        nexts = ((k, c.variable(f"next{k}", value.type)) for k, value in carries)
-        return body + [Assign(name=f"carry{k}", value=value) for k, value in nexts]
+        following = [(k, value, writer.local(f"next{k}", value.type)) for k, value in carries]
+        body += [assigned(new, value) for _, value, new in following]
+        return body + [Assign(name=f"carry{k}", value=new) for k, _, new in following]
 
     def _stores(self, writer: Writer) -> list[Stmt]:
         values = {
@@ -234,12 +222,16 @@ class _LoopKernel:
         carry = self._roles.carries[k]
 
         def read(at: Indices, view: View | None) -> Expr:
-            is_own = at == (writer.own if carry.shape else ())
+            is_own = at == self._own(writer, k)
             if not is_own or (view is not None and view.shape != carry.shape):
                 raise _ReadsOthers
             return c.variable(f"carry{k}", carry.element)
 
         return read
+
+    def _own(self, writer: Writer, k: int) -> Indices:
+        """The position of the thread's element of a carry."""
+        return writer.own if self._roles.carries[k].shape else ()
 
     def _bind_rest(self, writer: Writer, step: Position) -> None:
         roles, operands = self._roles, self._node.operands
