@@ -21,7 +21,7 @@ LARGEST_CIRCLE = 3
 """Files that all reach each other by imports, those for types included. The aim is 1."""
 SHARED_CLASS_NAMES = 0
 WEAK_DOCSTRINGS = 0.0
-LONG_FILES, LONG_FUNCTIONS = 23, 13
+LONG_FILES, LONG_FUNCTIONS = 16, 8
 """Over the limits of STYLE.md."""
 NAMESPACES = {"jax", "render", "torch"}
 """Rooms that are public names."""

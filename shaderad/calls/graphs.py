@@ -38,7 +38,8 @@ from shaderad.ir.arrays import Graph
 from shaderad.ir.types import Type, is_differentiable
 from shaderad.language.host import LikeFunction, caller_locals
 from shaderad.plan.choices import PlanChoices
-from shaderad.plan.explain import draw, explain, svg_text
+from shaderad.plan.explain import explain
+from shaderad.plan.pictures import draw, svg_text
 from shaderad.plan.planning import plan
 from shaderad.plan.simplify import simplified
 from shaderad.trace.calls import Form, TracedFunction, traced_variant

@@ -1,6 +1,6 @@
 """A plan for all sizes -> the plan at some sizes, on a device.
 
-Sizes decide whether one workgroup runs a loop (`in_group/`), how threads share elements, rows and
+Sizes decide whether one workgroup runs a loop (`nest/loops/`), how threads share elements, rows and
 sums (`nest/`), which indices of a user's kernel are in range (`bodies/ranges.py`), and whether a
 step only copies. Where sizes are open, what is right for all of them runs.
 """
@@ -17,12 +17,12 @@ from shaderad.ir.arrays import Value
 from shaderad.ir.sizes import Shape
 from shaderad.plan.call_kernels import CallKernel, Decision, call_decision
 from shaderad.plan.elements import base_of
-from shaderad.plan.in_group.loops import threads_of
-from shaderad.plan.in_group.writer import THREADS
 from shaderad.plan.kernels import PlanKernel
 from shaderad.plan.nest.element_choices import ElementChoices
 from shaderad.plan.nest.elementwise import FourElements
 from shaderad.plan.nest.limits import NestLimits
+from shaderad.plan.nest.loops.in_group import threads_of
+from shaderad.plan.nest.loops.steps import THREADS
 from shaderad.plan.nest.row_choices import RowChoices
 from shaderad.plan.nest.scan_choices import ScanChoices
 from shaderad.plan.nest.sums.choices import SumChoices

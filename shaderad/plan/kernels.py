@@ -1,4 +1,4 @@
-"""Values of one shape -> one kernel of the kernel IR, each thread of which computes an element.
+"""A kernel of the kernel IR while it is written: its arrays, uniforms, index and statements.
 
 The kernel reads stored values, and takes sizes as int uniforms, so that it is compiled once for all
 sizes.
@@ -11,14 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
-from shaderad.ir import arrays, nodes, sizes, walk
 from shaderad.ir import composing as c
+from shaderad.ir import nodes, sizes, walk
 from shaderad.ir.arrays import Value
-from shaderad.ir.dags import in_order
 from shaderad.ir.nodes import Expr, Stmt
 from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import INT, Access, BufferType, Scalar, Type, Vector
-from shaderad.ir.walk import children
 from shaderad.plan.elements import Elements, View
 from shaderad.plan.positions import (
     INDEX_NAMES,
@@ -212,6 +210,11 @@ class Writer:
         """True if an array is read at the own index and, by its axes, in checked reads."""
         return any({"own", "checked"} <= ways for ways in self.facts.ways.values())
 
+    def local(self, name: str, t: Type) -> nodes.Var:
+        """A local variable of the kernel."""
+        self.local_types[name] = t
+        return c.variable(name, t)
+
     def add_scratch(self, buffer: nodes.Buffer, shape: Shape) -> None:
         """Declares an array that the threads of one workgroup write and read."""
         self._scratch.append((buffer, shape))
@@ -386,34 +389,3 @@ class Writer:
 def _by_four(value: Value) -> Shape:
     """The shape of the fours of a value."""
     return (sizes.floor_divide(sizes.product(value.shape), WIDTH),)
-
-
-def cluster(values: Sequence[Value], is_stored: IsStored) -> PlanKernel:
-    """One kernel that computes `values`, which have one shape."""
-    names = [f"y{k}" for k in range(len(values))]
-
-    def body(writer: Writer) -> list[Stmt]:
-        written = writer.written(writer.values(values))
-        stores = [
-            nodes.Store(buffer=name, indices=writer.index(), value=element)
-            for name, element in zip(names, written.values, strict=True)
-        ]
-        return [*written.body, *stores]
-
-    outputs = [(name, v, Access.OUT) for name, v in zip(names, values, strict=True)]
-    return write_kernel(kernel_name(values[-1]), values[0].shape, is_stored, body, outputs)
-
-
-def kernel_name(value: Value) -> str:
-    """The name of a kernel that computes `value`: its last op, function or layout node."""
-    node = value.producer
-    if not isinstance(node, arrays.Elementwise):
-        return "input" if node is None else type(node).__name__.lower()
-    for part in reversed(in_order(node.expr)):
-        if isinstance(part, nodes.Call):
-            return f"map_{part.function.name}"
-        if isinstance(part, nodes.Apply):
-            return f"map_{part.op.name}"
-        if not children(part):
-            break
-    return "map_elements"

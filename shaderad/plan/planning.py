@@ -11,18 +11,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
 
 from shaderad.compiler.launch_shapes import PORTABLE, LaunchShape
 from shaderad.ir import arrays, sizes
 from shaderad.ir import building as b
 from shaderad.ir.arrays import Graph, Node, Value
 from shaderad.ir.sizes import Shape
-from shaderad.ir.types import byte_count
 from shaderad.plan import scatters, sorting
 from shaderad.plan.elements import base_of
-from shaderad.plan.epilogues import followers, fused_onto_passes, with_epilogues
-from shaderad.plan.in_group.loops import group_loop
+from shaderad.plan.epilogues import with_epilogues
+from shaderad.plan.fusions import Fusions
 from shaderad.plan.invariants import hoisted
 from shaderad.plan.joined_calls import (
     call_key,
@@ -31,19 +29,13 @@ from shaderad.plan.joined_calls import (
     joined_calls,
     needs_primal,
 )
-from shaderad.plan.kernels import PlanKernel, cluster, kernel_name
-from shaderad.plan.loops import loop_kernels, repeat, repeat_while
-from shaderad.plan.nest.chains import with_chains, without_chains
-from shaderad.plan.nest.elementwise import FourElements
-from shaderad.plan.nest.row_work import RowWork
-from shaderad.plan.nest.rows import Rows
-from shaderad.plan.nest.sums.kernels import Sums, has_column_sum, has_tiles, sums_of
-from shaderad.plan.nest.transposed import TransposedElements
+from shaderad.plan.joined_reductions import joined_reductions
+from shaderad.plan.nest.chains import with_chains
+from shaderad.plan.nest.sums.kernels import has_column_sum
 from shaderad.plan.reductions import ReduceFields, Reduction, has_neutral
-from shaderad.plan.scatters import by_index, is_sum, joined_scatters, sums_and_elements, threads_for
+from shaderad.plan.scatters import by_index, is_sum, joined_scatters, threads_for
 from shaderad.plan.simplify import (
     exact_products,
-    joined_reductions,
     narrowed,
     simplified,
     turned_reductions,
@@ -51,23 +43,17 @@ from shaderad.plan.simplify import (
 )
 from shaderad.plan.steps import (
     CallKernel,
-    Epilogue,
     Plan,
-    RunKernel,
     RunPass,
-    RunTiles,
     Step,
 )
-from shaderad.plan.storage import is_fused_node, stored_values
+from shaderad.plan.storage import is_fused_node
+from shaderad.plan.work_steps import PASS_BUFFERS, WorkSteps
 
 PORTABLE_BUFFER_LIMIT = 8
 """Storage buffers that a kernel can bind on every WebGPU device."""
 UNREAD_BUFFERS = 2
 """Buffers that a kernel binds besides those that it reads: its reports and one output."""
-PASS_BUFFERS = 3
-"""Buffers that a pass binds besides those that it reads."""
-TILES_WRITE = 2
-"""Buffers that a sum over tiles writes: results, and sums of parts."""
 
 
 def plan(
@@ -116,33 +102,31 @@ class _Planner:
         self._depth = depth
         # One buffer is left for reports.
         self._buffer_limit = buffer_limit - 1
-        self._fused = fused_onto_passes(graph)
-        self._stored = self._with_fused(stored_values(graph, buffer_limit - UNREAD_BUFFERS))
-        self._read_after: dict[Node, tuple[Value, ...]] = {}
-        """Sums over tiles -> what their epilogues read besides."""
-        self._fuse_onto_tiles()
-        self._total_of = {node.result: total for total, node in self._fused.items()}
-        self._stored = self._with_fused(self._stored)
+        self._fusions = Fusions(graph, buffer_limit - UNREAD_BUFFERS, self._buffer_limit)
+        self._is_stored = self._fusions.is_stored
+
+        def plan_of(body: Graph) -> Plan:
+            return plan(body, buffer_limit, shape, depth + 1)
+
+        self._written = WorkSteps(self._fusions, self._buffer_limit, shape, plan_of, depth)
         self._levels: dict[Value, _Level] = {}
         self._effect_level = 0
         """The level of the latest call that prints or checks; those that follow run after it."""
         self._groups: dict[tuple[Shape, int], list[Value]] = {}
         self._ordered: list[tuple[int, _Work]] = []
         self._calls: dict[Hashable, arrays.KernelCall] = {}
-        self._column_sums: dict[Node, arrays.Reduce] = {}
-        """Sums over tiles -> sums along their columns that their kernels compute, too."""
         self._joined = joined_calls(graph, self._buffer_limit)
         self._call_by_pull = {pull: call for call, pull in self._joined.items()}
 
     def run(self) -> Plan:
         for node in in_order(self._graph, self._joined):
-            if node.results[0] in self._total_of:
+            if node.results[0] in self._fusions.total_of:
                 self._place_epilogue(node)
             elif is_fused_node(node):
                 self._place_fused(node, node.result)
             elif isinstance(node, arrays.ScatterAdd):
                 self._place_scatter(node)
-            elif node not in self._read_after:
+            elif node not in self._fusions.read_after:
                 self._place_step(node)
         self._part_sums()
         self._fuse_reductions_with_groups()
@@ -157,40 +141,11 @@ class _Planner:
             steps = with_chains(steps, stored, self._buffer_limit)
         return Plan(inputs=self._graph.inputs, outputs=outputs, steps=steps)
 
-    def _with_fused(self, stored: frozenset[Value]) -> frozenset[Value]:
-        """`stored`, with epilogues in place of the results that they read."""
-        return (stored - self._fused.keys()) | {node.result for node in self._fused.values()}
-
-    def _fuse_onto_tiles(self) -> None:
-        """Lets elementwise nodes that follow a sum over tiles, such as a bias, an activation or a
-        mask, take its place in memory.
-        """
-        sums = (
-            node
-            for node in self._graph.nodes
-            if isinstance(node, arrays.Reduce) and node.result not in self._fused
-            if has_tiles(node, self._is_stored)
-        )
-        for node, nodes in followers(self._graph, sums, self._stored, self._fits_tiles).items():
-            inside = {node.result, *(link.result for link in nodes)}
-            others = (v for link in nodes for v in link.operands if v not in inside)
-            self._fused[node.result] = nodes[-1]
-            self._read_after[node] = tuple(others)
-
-    def _fits_tiles(self, node: Node, last: arrays.Elementwise) -> bool:
-        """True if the tiles of a sum can store `last` in its place."""
-        if byte_count(last.result.element) > byte_count(node.results[0].element):
-            return False
-        elements = self._cluster(node.operands, frozenset())
-        work = self._cluster([last.result], frozenset([last.result]))
-        reads = {v for _, v in (*work.reads, *elements.reads)} - {node.results[0]}
-        return work.bounds == "unchecked" and len(reads) + TILES_WRITE <= self._buffer_limit
-
     def _place_epilogue(self, node: Node) -> None:
-        total = self._total_of[node.results[0]]
+        total = self._fusions.total_of[node.results[0]]
         assert total.producer is not None
-        if total.producer in self._read_after:
-            self._place_step(total.producer, self._read_after[total.producer])
+        if total.producer in self._fusions.read_after:
+            self._place_step(total.producer, self._fusions.read_after[total.producer])
         self._levels[node.results[0]] = self._level(total)
 
     def _place_step(self, node: Node, more: Iterable[Value] = ()) -> None:
@@ -227,7 +182,7 @@ class _Planner:
         own = anywhere = max((level.anywhere for level in levels), default=0)
         if isinstance(node, arrays.Elementwise):
             own = max((level.own for level in levels), default=0)
-        if value in self._stored:
+        if self._is_stored(value):
             self._join(value, own)
             anywhere = own + 1
         self._levels[value] = _Level(own, anywhere)
@@ -272,7 +227,7 @@ class _Planner:
 
     def _reads(self, values: Sequence[Value], beside: Sequence[Value] = ()) -> set[Value]:
         """The arrays from which a kernel computes `values`, and stored ones `beside` on the way."""
-        step = self._kernel(values, frozenset((*values, *beside)))
+        step = self._written.kernel(values, frozenset((*values, *beside)))
         return {v for _, v in step.work.reads if v.shape}
 
     def _fuse_reductions_with_groups(self) -> None:
@@ -307,12 +262,12 @@ class _Planner:
                 columns = (
                     other
                     for other in nodes
-                    if other not in taken and other.result not in self._fused
+                    if other not in taken and other.result not in self._fusions.fused
                     if len(node.operands) == 1 and has_column_sum(node, other, self._is_stored)
                 )
                 other = next(columns, None)
                 if other is not None:
-                    self._column_sums[node] = other
+                    self._written.column_sums[node] = other
                     taken.add(other)
         self._ordered = [
             (level, work)
@@ -337,11 +292,16 @@ class _Planner:
         """
         x, *init = node.operands
         # If the order of elements counts, a thread takes a run of them: stores would lie far apart.
-        if init or not has_neutral(node) or node in self._read_after or any(map(is_sum, group)):
+        if (
+            init
+            or not has_neutral(node)
+            or node in self._fusions.read_after
+            or any(map(is_sum, group))
+        ):
             return None
         seen = [b.reshape(v, x.shape) for v in group]
         elements, stored, both = (
-            self._cluster(values, frozenset(group)) for values in ([x], seen, [x, *seen])
+            self._fusions.cluster(values, frozenset(group)) for values in ([x], seen, [x, *seen])
         )
         read = {v for _, v in elements.reads if v.shape}
         if read.isdisjoint(v for _, v in stored.reads):
@@ -350,123 +310,27 @@ class _Planner:
             return None
         (name, _), *others = both.writes
         named = ((other, v) for (other, _), v in zip(others, group, strict=True))
-        return RunPass(node, replace(both, writes=((name, x), *named)), None, self._epilogue(node))
-
-    def _cluster(self, values: Sequence[Value], inside: frozenset[Value]) -> PlanKernel:
-        """The kernel of `values`, which computes stored values `inside` instead of reading them."""
-        return cluster(values, lambda v: self._is_stored(v) and v not in inside)
+        return RunPass(
+            node, replace(both, writes=((name, x), *named)), None, self._fusions.epilogue(node)
+        )
 
     def _level(self, value: Value) -> _Level:
         return self._levels.get(value, _AT_ONCE)
-
-    def _is_stored(self, value: Value) -> bool:
-        return value.producer is None or value in self._stored
 
     def _steps(self, work: _Work) -> Sequence[Step]:
         match work:
             case RunPass():
                 return [work]
             case list():
-                return self._kernels(work)
+                return self._written.kernels(work)
             case arrays.Loop() | arrays.WhileLoop():
-                return self._loop(work)
+                return self._written.of_loop(work)
             case arrays.Reduce() | ReduceFields() | arrays.Scan():
-                return self._pass(work)
+                return self._written.of_pass(work)
             case arrays.KernelCall() | arrays.KernelPull() | arrays.KernelPush():
                 return [self._call(work)]
             case _:
                 return [_STEPS[type(work)](work, self._is_stored)]
-
-    def _kernels(self, values: Sequence[Value]) -> list[Step]:
-        """Kernels that compute `values`, each as many of them as its buffers allow."""
-        step = self._kernel(values, frozenset(values))
-        low, high = 1, len(values)
-        if high <= low or self._binds_few(step):
-            return [step]
-        while high - low > 1:
-            middle = (low + high) // 2
-            first = self._kernel(values[:middle], frozenset(values[:middle]))
-            low, high = (middle, high) if self._binds_few(first) else (low, middle)
-        # The rest reads what it needs of the first: elements come in the order of nodes.
-        first = self._kernel(values[:low], frozenset(values[:low]))
-        return [first, *self._kernels(values[low:])]
-
-    def _kernel(self, values: Sequence[Value], inside: frozenset[Value]) -> RunKernel:
-        """The kernel of `values`, which computes stored values `inside` instead of reading them."""
-        if any(map(is_sum, values)):
-            return sums_and_elements(values, lambda v: self._is_stored(v) and v not in inside)
-        work = self._cluster(values, inside)
-        by_four, transposed = FourElements(work, values), TransposedElements(work, values)
-        return RunKernel(work, by_four=by_four, transposed=transposed)
-
-    def _binds_few(self, step: RunKernel | RunTiles) -> bool:
-        reads = step.work.reads if isinstance(step, RunKernel) else step.reads
-        written = len(step.writes) + isinstance(step, RunTiles)
-        return len(reads) + written <= self._buffer_limit
-
-    def _pass(self, node: Reduction | arrays.Scan) -> list[Step]:
-        """A pass that computes its elements, or a kernel that stores them and a pass over these.
-
-        The latter where the former would bind too many buffers.
-        """
-        fused = self._fused.get(node.result)
-        if isinstance(node, arrays.Reduce):
-            result = node.result if fused is None else fused.result
-            other = self._column_sums.pop(node, None)
-            tiles = self._tiles(node, result, other)
-            if tiles is not None and self._binds_few(tiles):
-                return [tiles]
-            if other is not None:
-                return [*self._pass(other), *self._pass(node)]
-        if fused is None or node not in self._read_after:
-            return self._pass_alone(node, self._epilogue(node))
-        # Values that are stored since then take the tiles away.
-        total = node.result
-        kept = (self._stored | {total}) - {fused.result}
-        work = cluster([fused.result], lambda v: v.producer is None or v in kept)
-        return [*self._pass_alone(node, None), RunKernel(work)]
-
-    def _tiles(
-        self, node: arrays.Reduce, result: Value, other: arrays.Reduce | None
-    ) -> RunTiles | None:
-        """The sum `node` over tiles that store `result`, and `other`, a sum along their columns."""
-        work = sums_of(node, result, self._is_stored, other)
-        if work is None:
-            return None
-        rows = None
-        if not work.is_shared:
-            name, reads = kernel_name(node.operands[0]), frozenset(work.inputs)
-            of_rows = RowWork(name, (node,), (result,), ((), ()), frozenset(), reads)
-            rows = cache(partial(Rows, of_rows))
-        return RunTiles(Sums(work, self._shape), rows)
-
-    def _pass_alone(self, node: Reduction | arrays.Scan, epilogue: Epilogue | None) -> list[Step]:
-        x, *init = node.operands
-        first = base_of(init[0]) if init else None
-        work = cluster([x], self._is_stored)
-        if len(work.reads) + len(init) + PASS_BUFFERS <= self._buffer_limit:
-            return [RunPass(node, work, first, epilogue)]
-        stored = cluster([x], lambda v: v is x or self._is_stored(v))
-        return [RunKernel(work), RunPass(node, stored, first, epilogue)]
-
-    def _epilogue(self, node: Reduction | arrays.Scan) -> Epilogue | None:
-        fused = self._fused.get(node.result)
-        return None if fused is None else Epilogue((fused.result,))
-
-    def _loop(self, node: arrays.Loop | arrays.WhileLoop) -> Sequence[Step]:
-        """Kernels that contain the loop, or else one step that repeats the plan of the body."""
-        kernels = loop_kernels(node, self._is_stored)
-        if kernels is not None and all(map(self._binds_few, kernels)):
-            return kernels
-
-        def plan_of(graph: Graph) -> Plan:
-            return plan(graph, self._buffer_limit + 1, self._shape, self._depth + 1)
-
-        if isinstance(node, arrays.Loop):
-            step = repeat(node, plan_of, self._depth)
-            apart = replace(step, body=without_chains(step.body))
-            return [replace(step, group=group_loop(apart, self._is_stored, self._buffer_limit))]
-        return [repeat_while(node, plan_of)]
 
     def _call(self, node: arrays.KernelCall | arrays.KernelPull | arrays.KernelPush) -> CallKernel:
         reads = tuple(map(base_of, node.operands))

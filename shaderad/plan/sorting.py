@@ -18,7 +18,7 @@ from shaderad.ir import composing as c
 from shaderad.ir.arrays import ArrayType, Graph, Node, Value
 from shaderad.ir.nodes import Assign, Expr, Function, If, Parameter, Return, Stmt
 from shaderad.ir.sizes import Shape, Size
-from shaderad.ir.types import BOOL, INT, Access, Struct, Type, is_float
+from shaderad.ir.types import BOOL, INT, Access, Struct, is_float
 from shaderad.plan.kernels import IsStored, Writer, write_kernel
 from shaderad.plan.steps import RunKernel
 
@@ -240,13 +240,9 @@ class _Kernel:
     """Statements and expressions of both kernels."""
 
     def __init__(self, writer: Writer, keys: Value) -> None:
-        self._writer = writer
+        self._writer, self.local = writer, writer.local
         self._keys = keys
         self.extent = writer.positions.size(keys.shape[-1])
-
-    def local(self, name: str, t: Type) -> Expr:
-        self._writer.local_types[name] = t
-        return c.variable(name, t)
 
     def read(self, value: Value, at: Expr) -> Expr:
         """An element of the thread's row."""

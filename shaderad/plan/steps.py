@@ -276,7 +276,7 @@ class Repeat:
     rows: tuple[StoreRow, ...]
     reads: tuple[Value, ...]
     group: GroupLoop | None = None
-    """For sizes at which one workgroup runs the loop; see plan/in_group/loops.py."""
+    """For sizes at which one workgroup runs the loop."""
 
     @property
     def writes(self) -> tuple[Value, ...]:

@@ -11,8 +11,8 @@ from shaderad.diagnostics import LanguageError
 from shaderad.ir import building as b
 from shaderad.ir import ops, sizes
 from shaderad.ir.arrays import Graph
-from shaderad.plan import explain as drawing
-from shaderad.plan.explain import draw
+from shaderad.plan import pictures as drawing
+from shaderad.plan.pictures import draw
 from shaderad.rules.arrays import vjp
 from tests.array_check import array
 

@@ -5,15 +5,25 @@ from __future__ import annotations
 from shaderad.ir import composing as c
 from shaderad.ir import nodes
 from shaderad.ir.types import FLOAT, INT
-from shaderad.plan.in_group.memory import MemoryKind, Share, Use, decide, share_of
+from shaderad.plan.nest.loops.placement import Use, decide
+from shaderad.plan.nest.loops.shares import Share, in_turns
+from shaderad.plan.nest.memory import MemoryKind
+from shaderad.plan.nest.places import Visit, guarded
 from shaderad.plan.positions import Positions, add, constant, times
 
 THREADS = 32
 
 
-def share(positions: Positions, count: int) -> Share:
+def visit(positions: Positions, count: int) -> Visit:
     thread, counter = c.variable("i", INT), c.variable("k", INT)
-    return share_of(positions, thread, count, THREADS, counter)
+    own = [positions.of(thread)]
+    return Visit(positions, in_turns(count, THREADS), (count,), thread, THREADS, own, counter)
+
+
+def share(positions: Positions, count: int) -> Share:
+    of_thread = visit(positions, count)
+    ((at, _),) = of_thread.places()
+    return Share(of_thread.nest, at, of_thread.turn, count)
 
 
 def used(count: int, *, is_own: bool = False, times: int = 1, parts: int = 1) -> Use:
@@ -57,20 +67,28 @@ def test_steps_of_different_sizes_share_no_local_array() -> None:
 def test_the_parts_of_an_element_are_a_step_apart() -> None:
     positions = Positions()
     own = share(positions, 70)
+    (position,) = own.at
     side = positions.of(c.variable("side", INT))
-    assert own.part_at(own.position) == constant(0)
-    assert own.part_at(add(own.position, times(side, 70))) == side
-    assert own.part_at(add(own.position, constant(1))) is None
+    assert own.part_at(position) == constant(0)
+    assert own.part_at(add(position, times(side, 70))) == side
+    assert own.part_at(add(position, constant(1))) is None
     assert own.index(side) == add(times(side, 3), own.turn)
 
 
 def test_threads_without_an_element_are_left_out() -> None:
-    positions, thread = Positions(), c.variable("i", INT)
     body = [nodes.Assign(name="x", value=c.zero(FLOAT))]
-    (whole,) = share(positions, THREADS).each(positions, thread, body)
-    assert whole == body[0]
-    (guarded,) = share(positions, 5).each(positions, thread, body)
-    assert isinstance(guarded, nodes.If)
-    (loop,) = share(positions, 70).each(positions, thread, body)
+
+    def whole(count: int) -> nodes.Stmt:
+        of_thread = visit(Positions(), count)
+        ((_, tests),) = of_thread.places()
+        (statement,) = of_thread.statements(guarded(tests, body))
+        return statement
+
+    assert whole(THREADS) == body[0]
+    assert isinstance(whole(5), nodes.If)
+    loop = whole(70)
     assert isinstance(loop, nodes.For)
     assert isinstance(loop.body[0], nodes.If)
+    loop = whole(2 * THREADS)
+    assert isinstance(loop, nodes.For)
+    assert loop.body[0] == body[0]

@@ -11,8 +11,9 @@ import pytest
 import shaderad as sad
 from shaderad.ir import composing as c
 from shaderad.ir.types import INT
-from shaderad.plan.in_group import loops as groups
-from shaderad.plan.in_group.tiles import StepFacts, Tiled, TileShare, Tiling, tiled, tiling_of
+from shaderad.plan.nest.loops import in_group as groups
+from shaderad.plan.nest.loops.shares import Share, in_tiles, owner
+from shaderad.plan.nest.loops.tiles import StepFacts, Tiled, fits, tiled, tiling_of
 from shaderad.plan.positions import Position, Positions, add, constant, times
 from tests.launch_shapes import change_rows
 
@@ -22,10 +23,10 @@ NOWHERE = frozenset[int]()
 
 def test_tiles_are_as_round_as_sizes_allow() -> None:
     both = frozenset({0, 1})
-    assert tiling_of((16, 16), both, THREADS) == Tiling((4, 4), (4, 4))
-    assert tiling_of((1, 16, 16), frozenset({1, 2}), THREADS) == Tiling((4, 4), (4, 4))
-    assert tiling_of((16, 16), frozenset({1}), THREADS) == Tiling((1, 16), (16, 1))
-    assert tiling_of((48,), frozenset({0}), THREADS) == Tiling((3,), (16,))
+    assert tiling_of((16, 16), both, THREADS) == in_tiles((4, 4), (4, 4))
+    assert tiling_of((1, 16, 16), frozenset({1, 2}), THREADS) == in_tiles((4, 4), (4, 4))
+    assert tiling_of((16, 16), frozenset({1}), THREADS) == in_tiles((1, 16), (16, 1))
+    assert tiling_of((48,), frozenset({0}), THREADS) == in_tiles((3,), (16,))
     assert tiling_of((1000, 1000), both, THREADS) is None
 
 
@@ -49,23 +50,22 @@ def test_steps_with_long_bodies_are_not_written_for_each_element() -> None:
 
 
 def test_arrays_of_nearly_one_shape_have_the_same_tiles() -> None:
-    tiling = Tiling((4, 4), (4, 4))
-    assert tiling.fits((16, 16))
-    assert tiling.fits((15, 1, 14))
-    assert not tiling.fits((17, 16))
-    assert not tiling.fits((4, 16))
-    assert not tiling.fits((256,))
+    tiling = in_tiles((4, 4), (4, 4))
+    assert fits(tiling, (16, 16))
+    assert fits(tiling, (15, 1, 14))
+    assert not fits(tiling, (17, 16))
+    assert not fits(tiling, (4, 16))
+    assert not fits(tiling, (256,))
 
 
 def test_an_element_has_a_tile_and_a_number_in_that() -> None:
-    positions, tiling = Positions(), Tiling((4, 2), (4, 8))
+    positions, tiling = Positions(), in_tiles((4, 2), (4, 8))
     row, column = (positions.of(c.variable(name, INT)) for name in ("r", "c"))
     at = add(times(row, 4), constant(3)), add(times(column, 2), constant(-1))
     tile = add(times(row, 8), add(column, constant(-1)))
-    assert tiling.owner(at, (16, 16)) == (tile, 7)
-    assert tiling.owner((column, row), (16, 16)) is None
-    own = add(times(row, 8), column)
-    share = TileShare(tiling, own, 0, 256)
+    assert owner(tiling, at, (16, 16)) == (tile, 7)
+    assert owner(tiling, (column, row), (16, 16)) is None
+    share = Share(tiling, (times(row, 4), times(column, 2)), count=256)
     above = add(times(row, 4), constant(3)), times(column, 2)
     assert share.own_index(above, (16, 16), constant(256)) == constant(8 + 6)
     assert share.own_index(at, (16, 16), Position()) is None

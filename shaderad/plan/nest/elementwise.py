@@ -60,6 +60,6 @@ class FourElements:
         return self._writer().kernel(self._work.kernel.name, chosen)
 
     def _writer(self) -> NestWriter:
-        nest = nest_of(self._values, self._shape)
-        nest = split(nest, len(self._shape) - 1, WIDTH, AxisKind.VECTOR)
-        return NestWriter(nest, self._reads.__contains__)
+        nest, last = nest_of(self._shape), len(self._shape) - 1
+        nest = split(nest, last, WIDTH, AxisKind.VECTOR, divides_extent=True)
+        return NestWriter(nest, self._values, self._reads.__contains__)

@@ -6,20 +6,8 @@ from collections.abc import Callable, Sequence
 
 from shaderad.ir import composing as c
 from shaderad.ir import nodes, ops
-from shaderad.ir.nodes import Expr, If, Stmt, Store
-from shaderad.ir.types import (
-    INT,
-    WORD_BYTES,
-    Access,
-    BufferType,
-    Struct,
-    Type,
-    Vector,
-    byte_count,
-    word_bytes,
-)
-from shaderad.plan.kernels import Writer
-from shaderad.plan.positions import Position
+from shaderad.ir.nodes import Expr, If, Stmt
+from shaderad.ir.types import INT, Struct, Vector
 
 
 def of_lane_below(value: Expr, distance: int) -> Expr:
@@ -53,30 +41,3 @@ def each(distance: int, body: Sequence[Stmt]) -> Stmt:
     """Does `body` in the first of each so many threads of a workgroup."""
     is_first = c.apply(ops.EQ, thread_of(distance), c.whole(0))
     return If(condition=is_first, then=tuple(body), otherwise=())
-
-
-class SharedArray:
-    """An array in group memory, for the kernel of `writer`: `count` elements of type `t`."""
-
-    def __init__(self, writer: Writer, name: str, t: Type, count: int) -> None:
-        self._writer, self._name, self._type = writer, name, t
-        of_group = BufferType(Access.GROUP, t, 1)
-        buffer = nodes.Buffer(name=name, path=(name,), type=of_group, count=count)
-        writer.add_scratch(buffer, (count,))
-
-    def put(self, at: Position, value: Expr) -> Stmt:
-        """Stores an element, which no other thread does between two barriers."""
-        return Store(buffer=self._name, indices=self._index(at), value=value, is_unique=True)
-
-    def get(self, at: Position) -> Expr:
-        """The element that a thread stored before the latest barrier."""
-        return nodes.Load(type=self._type, buffer=self._name, indices=self._index(at))
-
-    def _index(self, at: Position) -> tuple[Expr, ...]:
-        place = self._writer.positions.expr(at)
-        return (nodes.KnownNumber(type=INT, number=place, is_inside=True),)
-
-
-def shared_bytes(t: Type) -> int:
-    """The bytes of an element in group memory, where a half takes a word."""
-    return byte_count(t) // word_bytes(t) * WORD_BYTES

@@ -1,7 +1,7 @@
-"""A loop nest as data: the elements that a kernel computes, and how each axis is divided.
+"""A loop nest as data: the places that a kernel or a step visits, and how each axis is divided.
 
-An axis is a row of parts, the outermost first. Its position is the number of the place in all of
-them, in row-major order. `split` is the only way to divide a part.
+An axis is a row of parts, the outermost first. A position along it is the number of the place in
+all of them, in row-major order. `split` is the only way to divide a part.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from shaderad.ir import sizes
-from shaderad.ir.arrays import Value
 from shaderad.ir.sizes import Shape, Size
 
 
@@ -20,8 +19,12 @@ class AxisKind(Enum):
 
     THREAD = "thread"
     """Each by a thread of its own."""
+    LOOP = "loop"
+    """All by one thread, one after the other."""
+    UNROLLED = "unrolled"
+    """All by one thread, by code for each place; the extent is a number."""
     VECTOR = "vector"
-    """All by one thread, which accesses adjacent elements at once; the extent is a number."""
+    """The same, and adjacent elements are accessed at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,44 +34,46 @@ class NestPart:
     extent: Size
     kind: AxisKind = AxisKind.THREAD
 
+    @property
+    def is_written_out(self) -> bool:
+        """True if each place has code of its own."""
+        return self.kind in (AxisKind.UNROLLED, AxisKind.VECTOR)
+
 
 @dataclass(frozen=True, slots=True)
 class Nest:
-    """The loop nest of one kernel.
+    """A loop nest.
 
     Attributes:
-        values: What it stores: an element of each at each place. They have one shape.
-        axes: The parts of each axis of the places. These have the shape of the values, or one axis
-            that counts their elements.
+        shape: The places along each axis.
+        axes: The parts of each axis. They may have more places, of which the last are not visited.
     """
 
-    values: tuple[Value, ...]
+    shape: Shape
     axes: tuple[tuple[NestPart, ...], ...]
 
     def extents(self, kind: AxisKind) -> Iterator[Size]:
         """The extents of all parts of a kind, in the order of axes."""
         return (part.extent for parts in self.axes for part in parts if part.kind is kind)
 
-    @property
-    def shape(self) -> Shape:
-        """The extents of the axes, where splits leave no rest."""
-        return tuple(sizes.product(tuple(part.extent for part in parts)) for parts in self.axes)
+    def count(self, kind: AxisKind) -> Size:
+        """The number of places in all parts of a kind."""
+        return sizes.product(tuple(self.extents(kind)))
 
 
-def nest_of(values: tuple[Value, ...], shape: Shape) -> Nest:
-    """The nest with a thread for each place of `shape`."""
-    return Nest(values, tuple((NestPart(extent),) for extent in shape))
+def nest_of(shape: Shape, kind: AxisKind = AxisKind.THREAD) -> Nest:
+    """The nest with one part for each axis."""
+    return Nest(shape, tuple((NestPart(extent, kind),) for extent in shape))
 
 
-def split(nest: Nest, axis: int, amount: int, kind: AxisKind) -> Nest:
+def split(
+    nest: Nest, axis: int, amount: Size, kind: AxisKind, *, divides_extent: bool = False
+) -> Nest:
     """`nest` with the innermost part of `axis` in two, of which the inner one has `amount` places.
 
-    `amount` must divide the extent.
+    Unless `amount` divides the extent, the last places are beyond it.
     """
     *outer, last = nest.axes[axis]
-    parts = (
-        *outer,
-        NestPart(sizes.floor_divide(last.extent, amount), last.kind),
-        NestPart(amount, kind),
-    )
+    divided = sizes.floor_divide if divides_extent else sizes.divide_up
+    parts = (*outer, NestPart(divided(last.extent, amount), last.kind), NestPart(amount, kind))
     return replace(nest, axes=(*nest.axes[:axis], parts, *nest.axes[axis + 1 :]))

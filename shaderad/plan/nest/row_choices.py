@@ -16,8 +16,8 @@ from shaderad.ir import sizes
 from shaderad.ir.arrays import Value
 from shaderad.plan.call_kernels import Decision
 from shaderad.plan.kernels import WIDTH, PlanKernel
-from shaderad.plan.nest.exchange import shared_bytes
 from shaderad.plan.nest.limits import NestLimits, bits, is_more
+from shaderad.plan.nest.memory import shared_bytes
 from shaderad.plan.nest.row_work import (
     SHORTEST_SHARED,
     RowParts,

@@ -7,16 +7,18 @@ from dataclasses import dataclass
 
 from shaderad.ir import composing as c
 from shaderad.ir import ops, sizes
-from shaderad.ir.nodes import Assign, Expr, For, If, Stmt
+from shaderad.ir.nodes import Assign, Expr, For, Stmt
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import INT
 from shaderad.plan.kernels import Writer
 from shaderad.plan.nest.row_elements import STEP
 from shaderad.plan.nest.row_work import RowSharing
+from shaderad.plan.nest.statements import counted, guarded
 from shaderad.plan.positions import Position, add, constant, times
 
 REGISTER = "register"
 """The local variable with the number of the step among those whose elements a lane holds."""
+_STEP = c.variable(STEP, INT)
 _BLOCK = "block"
 """The local variable with the first step of a block."""
 _REST = "rest"
@@ -90,8 +92,7 @@ class LaneSteps:
         return c.apply(ops.LT, self.writer.positions.expr(self.first(lane)), self._end())
 
     def _local(self, name: str) -> Position:
-        self.writer.local_types[name] = INT
-        return self.writer.positions.of(c.variable(name, INT))
+        return self.writer.positions.of(self.writer.local(name, INT))
 
     def held(self, lane: Position, body: Sequence[Stmt]) -> Stmt:
         """Does `body` for each step of a lane that holds their elements."""
@@ -99,7 +100,6 @@ class LaneSteps:
         register, _ = self._local(REGISTER), self._local(STEP)
         at = positions.expr(add(self.first(lane), times(register, self.distance)))
         is_inside = c.apply(ops.LT, c.variable(STEP, INT), self._end())
-        inside = If(condition=is_inside, then=(*body,), otherwise=())
         return For(
             variable=REGISTER,
             start=c.whole(0),
@@ -109,7 +109,7 @@ class LaneSteps:
             is_in_registers=True,
             body=(
                 Assign(name=STEP, value=at),
-                *(body if self.sharing.is_even else (inside,)),
+                *guarded(None if self.sharing.is_even else is_inside, body),
             ),
         )
 
@@ -125,12 +125,12 @@ class LaneSteps:
         stop = c.apply(ops.SUB, self._end_of(lane), c.whole(length - self.distance))
         first = positions.expr(self.first(lane))
         if not self.has_rest:
-            yield _for(first, stop, length, body)
+            yield counted(_STEP, first, stop, body, length)
             return
         self._local(_REST)
         after = Assign(name=_REST, value=positions.expr(add(step, constant(length))))
         yield Assign(name=_REST, value=first)
-        yield _for(first, stop, length, [*body, after])
+        yield counted(_STEP, first, stop, [*body, after], length)
 
     def rest(self, lane: Position, body: Sequence[Stmt]) -> Stmt:
         """Does `body` for each step of a lane, or for those after its blocks."""
@@ -139,7 +139,7 @@ class LaneSteps:
         if self.are_unrolled:
             # The greater of both bounds the range of indices for whoever looks for it.
             first = c.apply(ops.MAX, self.writer.positions.expr(self._local(_REST)), first)
-        return _for(first, self._end_of(lane), self.distance, body)
+        return counted(_STEP, first, self._end_of(lane), body, self.distance)
 
     def rolled(
         self,
@@ -154,14 +154,9 @@ class LaneSteps:
         self._local(STEP)
         first = positions.expr(block)
         stop = c.apply(ops.MIN, positions.expr(add(block, constant(self._length))), end)
-        inner = _for(first, stop, self.distance, body)
-        return For(
-            variable=_BLOCK,
-            start=positions.expr(self.first(lane)),
-            stop=end,
-            step=c.whole(self._length),
-            body=(*before, inner, *after),
-        )
+        inner = counted(_STEP, first, stop, body, self.distance)
+        start, whole = positions.expr(self.first(lane)), [*before, inner, *after]
+        return counted(c.variable(_BLOCK, INT), start, end, whole, self._length)
 
     def _end_of(self, lane: Position) -> Expr:
         """The step after the last one of a lane."""
@@ -170,7 +165,3 @@ class LaneSteps:
             return end
         last = self.writer.positions.expr(add(self.first(lane), constant(self._run)))
         return c.apply(ops.MIN, last, end)
-
-
-def _for(start: Expr, stop: Expr, step: int, body: Sequence[Stmt]) -> Stmt:
-    return For(variable=STEP, start=start, stop=stop, step=c.whole(step), body=(*body,))

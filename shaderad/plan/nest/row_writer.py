@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import compress, islice
 
 from shaderad.ir import composing as c
@@ -11,11 +12,13 @@ from shaderad.ir import nodes, ops, sizes
 from shaderad.ir.arrays import Value
 from shaderad.ir.nodes import Assign, Expr, If, Stmt
 from shaderad.ir.sizes import Shape, Size
-from shaderad.ir.types import INT, Access, LocalArray, Type
+from shaderad.ir.types import INT, Access
 from shaderad.plan.kernels import PlanKernel, number_writer
+from shaderad.plan.nest.memory import ThreadArray
 from shaderad.plan.nest.row_elements import STEP, RowElements, RowPlaces
 from shaderad.plan.nest.row_steps import REGISTER, LaneSteps
 from shaderad.plan.nest.row_work import RowParts, RowSharing, RowWork
+from shaderad.plan.nest.statements import assigned, guarded
 from shaderad.plan.nest.teams import TeamFold
 from shaderad.plan.nest.vectors import ThreadElements, stores_of
 from shaderad.plan.positions import Indices, Position, add, constant, number, times
@@ -112,7 +115,7 @@ class RowWriter:
         """The totals of the rows of the thread."""
         count, t = self._sharing.rows, node.results[0].element
         names = [name] if count == 1 else [f"{name}_{k}" for k in range(count)]
-        return [c.variable(name, t) for name in names]
+        return [self._writer.local(name, t) for name in names]
 
     @property
     def phases(self) -> Sequence[ThreadElements]:
@@ -149,7 +152,7 @@ class RowWriter:
     def kernel(self, name: str, chosen: Sequence[bool]) -> PlanKernel:
         """The kernel with those loads of all phases that are chosen."""
         loads = self._by_phase(chosen)
-        body: list[Stmt] = [*self._registers()]
+        body: list[Stmt] = [array.zeroed() for array in self._registers.values()]
         for phase in self._phases:
             body += self._phase(phase, loads[phase])
         results = [*self._stores()]
@@ -167,7 +170,7 @@ class RowWriter:
         positions = self._writer.positions
         count = sizes.floor_divide(self._work.places[-2], self._sharing.rows)
         is_inside = c.apply(ops.LT, positions.expr(self._column), positions.size(count))
-        return [If(condition=is_inside, then=(*body,), otherwise=())]
+        return guarded(is_inside, body)
 
     @property
     def _stored(self) -> Sequence[Value]:
@@ -177,39 +180,28 @@ class RowWriter:
             return self._work.writes
         return (self._target, *self._work.writes[len(self._work.results) :])
 
-    def _local(self, name: str, t: Type) -> nodes.Var:
-        self._writer.local_types[name] = t
-        return c.variable(name, t)
-
     # -- registers -----------------------------------------------------------------------------
 
-    def _register(self, value: Value) -> nodes.Var:
-        """The local array that holds the thread's elements of a value."""
-        place = [*self._work.first_phase].index(value)
-        count = self._sharing.registers * self._places.count
-        return c.variable(f"held{place}", LocalArray(value.element, max(1, count)))
+    @cached_property
+    def _registers(self) -> Mapping[Value, ThreadArray]:
+        """The thread's elements of values that later phases need again."""
+        count = max(1, self._sharing.registers) * self._places.count
+        return {
+            value: ThreadArray(self._writer, f"held{place}", value.element, count)
+            for place, value in enumerate(self._work.first_phase)
+        }
 
-    def _registers(self) -> Iterator[Stmt]:
-        for value in self._work.first_phase:
-            array = self._register(value)
-            self._writer.local_types[array.name] = array.type
-            yield Assign(name=array.name, value=nodes.Zero(type=array.type))
-
-    def _at(self, k: int) -> Expr:
+    def _at(self, k: int) -> Position:
         """The place of element `k` of a step in registers."""
-        positions = self._writer.positions
-        register = positions.of(c.variable(REGISTER, INT))
-        place = positions.expr(add(times(register, self._places.count), constant(k)))
-        return nodes.KnownNumber(type=INT, number=place, is_inside=True)
+        register = self._writer.positions.of(c.variable(REGISTER, INT))
+        return add(times(register, self._places.count), constant(k))
 
     def _held(self, value: Value, k: int) -> Expr:
-        array = self._register(value)
-        return nodes.Element(type=value.element, value=array, index=self._at(k))
+        return self._registers[value].get(self._at(k))
 
     def _hold(self, value: Value, own: Sequence[Expr]) -> Iterator[Stmt]:
         for k, element in enumerate(own):
-            step = nodes.ElementStep(index=self._at(k))
-            yield Assign(name=self._register(value).name, path=(step,), value=element)
+            yield self._registers[value].put(self._at(k), element)
 
     # -- phases --------------------------------------------------------------------------------
 
@@ -223,7 +215,7 @@ class RowWriter:
         node = folds[phase]
         totals = self._totals[node.results[0]]
         for total in totals:
-            yield self._assigned(total, neutral_of(node))
+            yield assigned(total, neutral_of(node))
         yield from loop
         for_all = [*self._phases][-1] > phase
         if not self._sharing.are_apart:
@@ -231,10 +223,6 @@ class RowWriter:
         if self._target is None:
             for k, total in enumerate(totals):
                 yield from self._begun(node, total, k)
-
-    def _assigned(self, variable: nodes.Var, value: Expr) -> Stmt:
-        self._writer.local_types[variable.name] = variable.type
-        return Assign(name=variable.name, value=value)
 
     def _fold(self, phase: int) -> TeamFold:
         """Folds the totals of a phase over the team."""
@@ -283,7 +271,7 @@ class RowWriter:
         """Visits the elements of a lane by blocks, whose totals come before those of the lane."""
         node = self._work.folds[phase]
         total, of_block = self._totals[node.results[0]], self._totals_of_block(phase)
-        before = [self._assigned(block, neutral_of(node)) for block in of_block]
+        before = [assigned(block, neutral_of(node)) for block in of_block]
         after = [
             Assign(name=all_.name, value=combined_elements(node, all_, block))
             for all_, block in zip(total, of_block, strict=True)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from shaderad.compiler.launch_shapes import LaunchShape
 from shaderad.ir import sizes
 from shaderad.plan.call_kernels import Decision
-from shaderad.plan.nest.exchange import shared_bytes
 from shaderad.plan.nest.limits import NestLimits, bits, is_more
+from shaderad.plan.nest.memory import shared_bytes
 from shaderad.plan.nest.row_work import SHORTEST_SHARED, is_large
 from shaderad.plan.nest.scans import ScanChoice, Scans
 from shaderad.plan.steps import CopyValues, RunPass, RunRows, Step

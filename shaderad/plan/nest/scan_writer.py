@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from shaderad.ir import composing as c
 from shaderad.ir import nodes, ops, sizes
@@ -11,14 +11,10 @@ from shaderad.ir.nodes import Assign, Expr, For, If, Stmt, Store
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import BOOL, INT, Access, Type
 from shaderad.plan.kernels import PlanKernel, number_writer
-from shaderad.plan.nest.exchange import (
-    SharedArray,
-    each,
-    of_lane_below,
-    of_last_lane,
-    thread_of,
-)
+from shaderad.plan.nest.exchange import each, of_lane_below, of_last_lane, thread_of
+from shaderad.plan.nest.memory import SharedArray, shared_array
 from shaderad.plan.nest.scan_sharing import Level, ScanSharing, ScanWork
+from shaderad.plan.nest.statements import counted, guarded
 from shaderad.plan.nest.vectors import ThreadElements, stores_of
 from shaderad.plan.positions import Indices, Position, add, constant, number, times
 from shaderad.plan.reductions import combined_by
@@ -94,35 +90,31 @@ class ScanWriter:
 
     # -- locals --------------------------------------------------------------------------------
 
-    def _local(self, name: str, t: Type) -> nodes.Var:
-        self._writer.local_types[name] = t
-        return c.variable(name, t)
-
     def _int(self, name: str) -> nodes.Var:
-        return self._local(name, INT)
+        return self._writer.local(name, INT)
 
     def _scan(self, r: int, k: int) -> nodes.Var:
         """The total up to element `k` of step `r`, first of those in the same step and lane."""
-        return self._local(f"scan{r}_{k}", self._total)
+        return self._writer.local(f"scan{r}_{k}", self._total)
 
     def _before(self, r: int) -> nodes.Var:
         """The total of the elements before those of step `r`, first of those in the same wave."""
-        return self._local(f"before{r}", self._total)
+        return self._writer.local(f"before{r}", self._total)
 
     @property
     def _start(self) -> nodes.Var:
         """The total of the elements before the part."""
-        return self._local("before_part", self._total)
+        return self._writer.local("before_part", self._total)
 
     @property
     def _carry(self) -> nodes.Var:
         """The total of the elements before the tile, in the same part."""
-        return self._local("carry", self._total)
+        return self._writer.local("carry", self._total)
 
     @property
     def _wave_before(self) -> nodes.Var:
         """The total of the elements before the wave."""
-        return self._local("wave_before", self._total)
+        return self._writer.local("wave_before", self._total)
 
     # -- kernels -------------------------------------------------------------------------------
 
@@ -149,9 +141,8 @@ class ScanWriter:
         positions, tile = self._writer.positions, self._int("tile")
         body = [*self._begin()]
         if self._sharing.is_repeated:
-            start, stop, step = c.whole(0), positions.size(self._work.tiles), c.whole(1)
-            inside = tuple(self._of_tile(positions.of(tile), fits))
-            body.append(For(variable=tile.name, start=start, stop=stop, step=step, body=inside))
+            stop = positions.size(self._work.tiles)
+            body.append(counted(tile, c.whole(0), stop, [*self._of_tile(positions.of(tile), fits)]))
         else:
             body += self._of_tile(Position(), fits)
         return body
@@ -174,7 +165,7 @@ class ScanWriter:
         end = max(written.ends[:count])
         yield from written.body[:end]
         yield from self._scan_own(written.values[:count])
-        total = self._local("total", self._total)
+        total = self._writer.local("total", self._total)
         yield from self._scan_steps(total)
         levels = [*self._sharing.levels()]
         yield from self._scan_group(total, levels)
@@ -257,27 +248,27 @@ class ScanWriter:
         if wave > 1:
             yield Assign(name=lane.name, value=thread_of(wave))
         for r in range(self._sharing.depth):
-            own, before = self._local(f"own{r}", self._total), self._before(r)
+            own, before = self._writer.local(f"own{r}", self._total), self._before(r)
             yield Assign(name=own.name, value=self._scan(r, last))
             yield from self._scan_wave(own, lane)
             whole = of_last_lane(own, wave) if wave > 1 else own
             if r and self._work.results:
                 yield Assign(name=before.name, value=total)
             if wave > 1 and self._work.results:
-                left = self._local(f"left{r}", self._total)
+                left = self._writer.local(f"left{r}", self._total)
                 yield Assign(name=left.name, value=of_lane_below(own, 1))
                 append = self._append(before, left, c.truth(BOOL, r > 0))
-                yield from _guarded(_is_later(lane), append)
+                yield from guarded(_is_later(lane), append)
             yield from self._append(total, whole, c.truth(BOOL, r > 0))
 
     def _scan_wave(self, own: nodes.Var, lane: Expr) -> Iterator[Stmt]:
         distance = 1
         while distance < self._sharing.team.wave:
-            other = self._local(f"{own.name}_{distance}", self._total)
+            other = self._writer.local(f"{own.name}_{distance}", self._total)
             yield Assign(name=other.name, value=of_lane_below(own, distance))
             joined = Assign(name=own.name, value=self._combined(other, own))
             has_other = c.apply(ops.GE, lane, c.whole(distance))
-            yield If(condition=has_other, then=(joined,), otherwise=())
+            yield from guarded(has_other, [joined])
             distance *= 2
 
     def _has_carry(self, tile: Position) -> Expr:
@@ -298,12 +289,12 @@ class ScanWriter:
         alone = Assign(name=before.name, value=carry)
         after = Assign(name=before.name, value=both)
         choice = If(condition=is_first, then=(alone,), otherwise=(after,))
-        yield from _guarded(self._has_carry(tile), [choice])
+        yield from guarded(self._has_carry(tile), [choice])
 
     def _scan_group(self, total: nodes.Var, levels: Sequence[Level]) -> Iterator[Stmt]:
         """Scans the totals of waves; `total` becomes that of the tile."""
         if levels:
-            slots = SharedArray(self._writer, "slots", self._total, self._sharing.slots)
+            slots = shared_array(self._writer, "slots", self._total, self._sharing.slots)
             thread = self._int("thread")
             yield Assign(name=thread.name, value=thread_of(self._sharing.team.workgroup))
             for level in levels:
@@ -315,7 +306,7 @@ class ScanWriter:
         for level in reversed(levels):
             has_before = self._has_before(level.threads * level.count)
             append = self._append(self._wave_before, self._mine(level), has_before)
-            yield from _guarded(_is_later(self._team(level)), append)
+            yield from guarded(_is_later(self._team(level)), append)
 
     def _team(self, level: Level) -> nodes.Var:
         """The number of the thread's team among those of a level that are scanned at once."""
@@ -323,7 +314,7 @@ class ScanWriter:
 
     def _mine(self, level: Level) -> nodes.Var:
         """The total of the teams before the thread's, among those that are scanned at once."""
-        return self._local(f"teams_before{level.threads}", self._total)
+        return self._writer.local(f"teams_before{level.threads}", self._total)
 
     def _scan_level(self, slots: SharedArray, level: Level, total: nodes.Var) -> Iterator[Stmt]:
         """Makes `total`, that of a team, that of all teams that are scanned at once."""
@@ -357,17 +348,17 @@ class ScanWriter:
         wave, width = self._sharing.team.wave, self._sharing.width
         lane = self._int("lane")
         for r in range(self._sharing.depth):
-            before, both = self._before(r), self._local(f"all{r}", self._total)
+            before, both = self._before(r), self._writer.local(f"all{r}", self._total)
             has_before = self._has_before(wave)
             if not r or c.number_of(has_before) is None:
                 yield Assign(name=both.name, value=self._wave_before)
                 if r or wave > 1:
                     append = self._append(both, before, has_before)
-                    yield from append if r else _guarded(_is_later(lane), append)
+                    yield from append if r else guarded(_is_later(lane), append)
                 yield Assign(name=before.name, value=both)
             scans = [self._scan(r, k) for k in range(width)]
             joined = (Assign(name=scan.name, value=self._combined(before, scan)) for scan in scans)
-            yield from joined if r else _guarded(self._has_before(1), joined)
+            yield from joined if r else guarded(self._has_before(1), joined)
 
     def _stores(self, values: Sequence[Expr]) -> Iterator[Stmt]:
         """Stores the results of each step that is not beyond the end of the row."""
@@ -381,18 +372,9 @@ class ScanWriter:
                 own = values[first : first + width]
                 stores += stores_of(self._writer, f"y{j}", value, places, own)
             is_there = c.apply(ops.LT, self._unlimited(r), end)
-            yield If(condition=is_there, then=tuple(stores), otherwise=())
+            yield from guarded(is_there, stores)
 
 
 def _is_later(number: Expr) -> Expr:
     """True if a number is not the first."""
     return c.apply(ops.GT, number, c.whole(0))
-
-
-def _guarded(condition: Expr, body: Iterable[Stmt]) -> Iterator[Stmt]:
-    """Does `body` if the condition holds."""
-    holds = c.number_of(condition)
-    if holds is None:
-        yield If(condition=condition, then=tuple(body), otherwise=())
-    elif holds:
-        yield from body

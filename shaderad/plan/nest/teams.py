@@ -21,7 +21,8 @@ from shaderad.ir.types import (
     Vector,
 )
 from shaderad.plan.kernels import Writer
-from shaderad.plan.nest.exchange import SharedArray, by_scalar
+from shaderad.plan.nest.exchange import by_scalar
+from shaderad.plan.nest.memory import SharedArray, shared_array
 from shaderad.plan.positions import Position, add, constant, times
 
 _SLOT = "slot"
@@ -110,17 +111,13 @@ class TeamFold:
         is_first = c.apply(ops.EQ, rest, c.whole(0))
         return If(condition=is_first, then=tuple(body), otherwise=())
 
-    def _local(self, name: str, t: Type) -> nodes.Var:
-        self._writer.local_types[name] = t
-        return c.variable(name, t)
-
     # -- the wave ------------------------------------------------------------------------------
 
     def _in_wave(self, total: nodes.Var) -> Iterator[Stmt]:
         """Each lane of a wave gets the total of all of them."""
         mask = 1
         while mask < self._team.wave:
-            other = self._local(f"{total.name}_lane{mask}", total.type)
+            other = self._writer.local(f"{total.name}_lane{mask}", total.type)
             yield Assign(name=other.name, value=_of_lane(total, mask))
             if self._has_elements is None:
                 # Both lanes fold in the same order, so they agree where rounding depends on it.
@@ -132,7 +129,9 @@ class TeamFold:
     def _in_order(self, total: nodes.Var, other: nodes.Var, mask: int) -> Iterator[Stmt]:
         """Folds the total of the lane with `mask` in its number onto that of the one without."""
         lane = self._writer.positions.expr(self._lane)
-        low, high = (self._local(f"{total.name}_{side}", total.type) for side in ("low", "high"))
+        low, high = (
+            self._writer.local(f"{total.name}_{side}", total.type) for side in ("low", "high")
+        )
         is_low = c.apply(ops.EQ, c.apply(ops.BIT_AND, lane, c.whole(mask)), c.whole(0))
         sides = [
             (Assign(name=low.name, value=a), Assign(name=high.name, value=b))
@@ -158,11 +157,11 @@ class TeamFold:
         """Folds the totals of waves; the first lane of the team, or all, get the results."""
         team, positions = self._team, self._writer.positions
         self._slots = [
-            (total, SharedArray(self._writer, f"{total.name}_slots", total.type, team.slots))
+            (total, shared_array(self._writer, f"{total.name}_slots", total.type, team.slots))
             for total in self._totals
         ]
         thread = positions.of(nodes.TeamLane(type=INT, size=team.workgroup, is_of_group=True))
-        own = self._local(_SLOT, INT)
+        own = self._writer.local(_SLOT, INT)
         slot, _ = positions.divided(thread, team.wave)
         yield Assign(name=own.name, value=positions.expr(slot))
         at = positions.of(own)

@@ -19,7 +19,7 @@ from shaderad.ir.sizes import Size
 from shaderad.ir.types import INT, Access
 from shaderad.plan.elements import Elements
 from shaderad.plan.kernels import PlanKernel, number_writer
-from shaderad.plan.nest.exchange import SharedArray, shared_bytes
+from shaderad.plan.nest.memory import SharedArray, shared_array, shared_bytes
 from shaderad.plan.nest.vectors import Read, ThreadReads
 from shaderad.plan.positions import Indices, Position, add, times
 
@@ -151,7 +151,7 @@ class _TileWriter:
         ]
         place = add(times(self._line, _PITCH), self._lane)
         for k, (value, at, _) in enumerate(self.tiled):
-            tile = SharedArray(self._writer, f"tile{k}", value.element, TILE * _PITCH)
+            tile = shared_array(self._writer, f"tile{k}", value.element, TILE * _PITCH)
             self._tiles.append(tile)
             body.append(tile.put(place, self._writer.read_number(value, at)))
         return self._each_turn(body)

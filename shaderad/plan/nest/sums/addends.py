@@ -13,8 +13,8 @@ from shaderad.ir.sizes import Size
 from shaderad.ir.types import FLOAT, INT, UINT
 from shaderad.ir.walk import children, map_children
 from shaderad.plan.discarded import without_test
+from shaderad.plan.nest.statements import added_in_turn
 from shaderad.plan.nest.sums.places import LANE, Place, SumPlaces
-from shaderad.plan.nest.sums.statements import added_in_turn
 from shaderad.plan.nest.sums.tiles import SumTile
 from shaderad.plan.nest.sums.work import SumWork
 from shaderad.plan.nest.vectors import guarded_reads

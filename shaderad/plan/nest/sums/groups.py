@@ -17,22 +17,22 @@ from shaderad.ir import nodes, ops
 from shaderad.ir.arrays import Value
 from shaderad.ir.dags import in_order, substitute
 from shaderad.ir.equality import Expressions
-from shaderad.ir.nodes import Expr, For, If, Stmt
+from shaderad.ir.nodes import Expr, Stmt
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import FLOAT, INT, UINT, byte_count
 from shaderad.ir.walk import children, map_children
 from shaderad.plan.discarded import without_test
 from shaderad.plan.kernels import WIDTH, four_of
-from shaderad.plan.nest.exchange import SharedArray
+from shaderad.plan.nest.memory import SharedArray, shared_array
+from shaderad.plan.nest.statements import added_in_turn, counted, guarded
 from shaderad.plan.nest.sums.places import Place, SumPlaces
-from shaderad.plan.nest.sums.statements import added_in_turn
 from shaderad.plan.nest.sums.tiles import SumTile
 from shaderad.plan.nest.sums.work import SumWork
 from shaderad.plan.nest.vectors import ThreadReads, guarded_reads
 from shaderad.plan.positions import Position, add, constant, times
 
 ROW, COLUMN = "row", "column"
-_ELEMENT, _IN_STEP = "element", "in_step"
+_ELEMENT = "element"
 _SHARED = (FLOAT, INT, UINT)
 
 
@@ -163,7 +163,7 @@ class GroupAddends:
             fours = self._tile.block(axis) // WIDTH
             parts = [part for part, side in self._part_of.values() if side == name]
             arrays = [
-                SharedArray(
+                shared_array(
                     self._writer, f"{name}_part{k}", four_of(part.type), self._depth * (fours + 1)
                 )
                 for k, part in enumerate(parts)
@@ -263,11 +263,9 @@ class GroupAddends:
         """Adds the elements of one step to `terms`."""
         yield from self._shared_stores(chosen)
         yield nodes.Barrier()
-        step = c.variable(_IN_STEP, INT)
-        self._writer.local_types[_IN_STEP] = INT
-        body = tuple(self._adds(self._writer.positions.of(step), terms))
-        stop = c.whole(self._depth)
-        yield For(variable=_IN_STEP, start=c.whole(0), stop=stop, step=c.whole(1), body=body)
+        step = self._writer.local("in_step", INT)
+        body = [*self._adds(self._writer.positions.of(step), terms)]
+        yield counted(step, c.whole(0), c.whole(self._depth), body)
         yield nodes.Barrier()
 
     def _shared_stores(self, chosen: Sequence[bool]) -> Iterator[Stmt]:
@@ -283,10 +281,7 @@ class GroupAddends:
                     row = times(add(load.elements, constant(j)), load.side.pitch)
                     value = c.construct(four_of(four[0].type), four)
                     stores.append(shared.put(add(row, load.four), value))
-            if load.is_own is None:
-                yield from stores
-            else:
-                yield If(condition=load.is_own, then=tuple(stores), otherwise=())
+            yield from guarded(load.is_own, stores)
 
     def _adds(self, step: Position, terms: Sequence[nodes.Var]) -> Iterator[Stmt]:
         taken = {side.name: self._taken(side, step) for side in self._sides}

@@ -12,11 +12,11 @@ from shaderad.compiler.launch_shapes import LaunchShape
 from shaderad.ir import arrays, nodes, ops, sizes
 from shaderad.ir import composing as c
 from shaderad.ir.arrays import ArrayType, Value
-from shaderad.ir.nodes import Expr, For, If, Stmt
+from shaderad.ir.nodes import If, Stmt
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import INT, Access
 from shaderad.plan.kernels import WIDTH, IsStored, PlanKernel, Writer, write_kernel
-from shaderad.plan.nest.sums.statements import plus, store, zeroed
+from shaderad.plan.nest.statements import counted, plus, store, zeroed
 from shaderad.plan.nest.sums.tiles import SHORTEST_PART, SumTile, SumTiles
 from shaderad.plan.nest.sums.work import NoSharingError, SumWork, is_sum_of_numbers
 from shaderad.plan.nest.sums.writer import (
@@ -32,7 +32,6 @@ _RUN = 64
 _RUN_IN_GROUPS, _LONGEST_IN_GROUPS = 1024, 4096
 """The addends of a run where threads share loads, and the longest sum that is one run there: two
 sums of each result need twice the registers."""
-_STEP = "step"
 
 
 class SumKernels(NamedTuple):
@@ -197,13 +196,14 @@ class _AddedParts:
 
     def _body(self, writer: Writer) -> list[Stmt]:
         work = self._work
-        total, step = c.variable("total", work.addends.element), c.variable(_STEP, INT)
-        writer.local_types |= {total.name: total.type, step.name: step.type}
+        total, step = writer.local("total", work.addends.element), writer.local("step", INT)
         (value,) = writer.values([self._parts], (writer.positions.of(step), *writer.own))
         count = writer.positions.size(self._tile.part_count)
         body = [
             zeroed(total),
-            *self._over_parts(writer, total, [_counted(count, [plus(total, value)])]),
+            *self._over_parts(
+                writer, total, step, [counted(step, c.whole(0), count, [plus(total, value)])]
+            ),
         ]
         writer.bind(work.node.result, lambda _, __: total)
         written = writer.written(writer.values([work.result], writer.own), "t")
@@ -218,23 +218,18 @@ class _AddedParts:
         return [*body, If(condition=is_row, then=tuple(stored), otherwise=(behind,))]
 
     def _over_parts(
-        self, writer: Writer, total: nodes.Var, parts: Sequence[Stmt]
+        self, writer: Writer, total: nodes.Var, step: nodes.Var, parts: Sequence[Stmt]
     ) -> Sequence[Stmt]:
         """Adds parts; without rows there are none, and the sums along columns are added here."""
         if self._work.column_sum is None:
             return parts
         (y,) = self._work.column_sum.operands
-        at = writer.own[-1], writer.positions.of(c.variable(_STEP, INT))
+        at = writer.own[-1], writer.positions.of(step)
         element = writer.written(writer.values([y], at), "u")
         body = [*element.body, plus(total, element.values[0])]
-        whole = _counted(writer.positions.size(self._work.summed[0]), body)
+        whole = counted(step, c.whole(0), writer.positions.size(self._work.summed[0]), body)
         has_rows = c.apply(ops.GT, writer.positions.size(self._work.rows[0]), c.whole(0))
         return [If(condition=has_rows, then=tuple(parts), otherwise=(whole,))]
-
-
-def _counted(count: Expr, body: Sequence[Stmt]) -> Stmt:
-    """Does `body` for each step below `count`."""
-    return For(variable=_STEP, start=c.whole(0), stop=count, step=c.whole(1), body=tuple(body))
 
 
 # -- sums that have tiles -------------------------------------------------------------------------

@@ -88,9 +88,9 @@ class SumPlaces:
                 yield self.named(f"thread{axis}", at)
 
     def _local(self, name: str, value: Expr) -> Position:
-        self.writer.local_types[name] = INT
+        local = self.writer.local(name, INT)
         self.before.append(Assign(name=name, value=value))
-        return self.writer.positions.of(c.variable(name, INT))
+        return self.writer.positions.of(local)
 
     def named(self, name: str, at: Position) -> Position:
         """A local that holds a position."""

@@ -12,15 +12,16 @@ from collections.abc import Iterator, Sequence
 from shaderad.ir import composing as c
 from shaderad.ir import nodes, ops, sizes
 from shaderad.ir.arrays import Value
-from shaderad.ir.nodes import Assign, Expr, For, If, Stmt
+from shaderad.ir.nodes import Assign, Expr, If, Stmt
 from shaderad.ir.sizes import Size
-from shaderad.ir.types import INT, Access, LocalArray
+from shaderad.ir.types import INT, Access
 from shaderad.plan.elements import Elements
 from shaderad.plan.kernels import WIDTH, PlanKernel
+from shaderad.plan.nest.memory import ThreadArray
+from shaderad.plan.nest.statements import counted, plus, store, zeroed
 from shaderad.plan.nest.sums.addends import SumAddends
 from shaderad.plan.nest.sums.groups import GroupAddends
 from shaderad.plan.nest.sums.places import SumPlaces
-from shaderad.plan.nest.sums.statements import plus, store, zeroed
 from shaderad.plan.nest.sums.tiles import SumTile
 from shaderad.plan.nest.sums.work import SumWork
 from shaderad.plan.nest.vectors import ThreadElements, comes_by_four, quarter_of
@@ -28,7 +29,6 @@ from shaderad.plan.positions import Indices, Position, add, constant, number, ti
 
 PART, RESULT, COLUMN_SUM = "part", "y0", "y1"
 """Arrays of the sums of parts, of the results, and of the sums along columns."""
-_FIRST, _TESTED, _TOTALS = "first", "tested", "totals"
 
 
 class SumWriter:
@@ -50,14 +50,15 @@ class SumWriter:
         self._t = work.addends.element
         count = len(self._places.results)
         every = count + self._addends.beside_count
-        self._terms = [self._local(f"sum{k}") for k in range(every)]
+        self._terms = [self._writer.local(f"sum{k}", self._t) for k in range(every)]
         """The sums; those of a run, if there are several."""
-        self._has_runs = tile.run_steps > 0
+        self._starts = [*map(zeroed, self._terms)]
+        """Sets the sums to 0."""
         self._totals: list[Expr] = [*self._terms]
-        if self._has_runs:
-            totals = c.variable(_TOTALS, LocalArray(self._t, every))
-            self._writer.local_types[_TOTALS] = totals.type
-            self._totals = [_element_of(totals, k) for k in range(every)]
+        if tile.run_steps:
+            totals = ThreadArray(self._writer, "totals", self._t, every)
+            self._starts = [totals.zeroed()]
+            self._totals = [totals.get(constant(k)) for k in range(every)]
         self._sums, self._beside = self._totals[:count], self._totals[count:]
         self._of_place = {
             self._places.result(place): total
@@ -69,10 +70,6 @@ class SumWriter:
             ((work.result, at) for at in self._of_place) if parts is None else (),
             lambda v, at: self._of_place[at] if v is work.node.result else None,
         )
-
-    def _local(self, name: str) -> nodes.Var:
-        self._writer.local_types[name] = self._t
-        return c.variable(name, self._t)
 
     # -- loads and stores of four --------------------------------------------------------------
 
@@ -114,7 +111,7 @@ class SumWriter:
     def kernel(self, name: str, chosen: Sequence[bool], *, by_four: bool) -> PlanKernel:
         """The kernel with those loads that are chosen; it stores by four if that is set."""
         own, others = self._split(chosen)
-        body = [*self._places.before, *self._start()]
+        body = [*self._places.before, *self._starts]
         body += self._added(own)
         body += self._tests()
         body += self._stores(others, by_four=by_four)
@@ -131,13 +128,6 @@ class SumWriter:
 
     # -- sums ----------------------------------------------------------------------------------
 
-    def _start(self) -> Iterator[Stmt]:
-        """Sets the sums to 0."""
-        if self._has_runs:
-            yield Assign(name=_TOTALS, value=nodes.Zero(type=self._writer.local_types[_TOTALS]))
-        else:
-            yield from map(zeroed, self._terms)
-
     def _added(self, chosen: Sequence[bool]) -> Iterator[Stmt]:
         """Adds all elements, or those of a part, to the sums."""
         body = [*self._addends.added(chosen, self._terms)]
@@ -148,21 +138,19 @@ class SumWriter:
 
     def _in_runs(self, axis: int, start: Expr, stop: Expr, body: Sequence[Stmt]) -> Stmt:
         """Adds runs of steps along an axis, each to 0, then to the sums."""
-        first = c.variable(_FIRST, INT)
-        self._writer.local_types[_FIRST] = INT
+        first = self._writer.local("first", INT)
         size = c.whole(self._tile.run_steps)
         last = c.apply(ops.MIN, c.apply(ops.ADD, first, size), stop)
-        inner = (
+        inner = [
             *map(zeroed, self._terms),
             self._loop(axis, first, last, body),
             *map(_summed, self._totals, self._terms),
-        )
-        return For(variable=_FIRST, start=start, stop=stop, step=size, body=inner)
+        ]
+        return counted(first, start, stop, inner, size)
 
     def _loop(self, axis: int, start: Expr, stop: Expr, body: Sequence[Stmt]) -> Stmt:
-        step = self._places.step(axis)
-        self._writer.local_types[step.name] = INT
-        return For(variable=step.name, start=start, stop=stop, step=c.whole(1), body=tuple(body))
+        step = self._writer.local(self._places.step(axis).name, INT)
+        return counted(step, start, stop, body)
 
     @property
     def _loops(self) -> list[int]:
@@ -192,24 +180,20 @@ class SumWriter:
         """Computes the sums again, with all tests, if one of them is NaN."""
         if not self._addends.has_test:
             return
-        check = self._local("check")
+        check = self._writer.local("check", self._t)
         yield zeroed(check)
         yield from (plus(check, total) for total in self._sums)
-        t = LocalArray(self._t, len(self._sums))
-        tested = c.variable(_TESTED, t)
-        self._writer.local_types[_TESTED] = t
-        taken = (_assigned(total, _element_of(tested, k)) for k, total in enumerate(self._sums))
-        start = Assign(name=_TESTED, value=nodes.Zero(type=t))
-        then = (start, *self._tested_sums(tested), *taken)
+        tested = ThreadArray(self._writer, "tested", self._t, len(self._sums))
+        taken = (_assigned(total, tested.get(constant(k))) for k, total in enumerate(self._sums))
+        then = (tested.zeroed(), *self._tested_sums(tested), *taken)
         yield If(condition=c.apply(ops.ISNAN, check), then=then, otherwise=())
 
-    def _tested_sums(self, tested: nodes.Var) -> Iterator[Stmt]:
+    def _tested_sums(self, tested: ThreadArray) -> Iterator[Stmt]:
         """Computes the sums with all tests, one after the other."""
-        positions, total = self._writer.positions, self._local("tested_sum")
-        counters = [c.variable(f"held{axis}", INT) for axis in range(len(self._tile.held))]
+        positions, total = self._writer.positions, self._writer.local("tested_sum", self._t)
+        counters = [self._writer.local(f"held{axis}", INT) for axis in range(len(self._tile.held))]
         place = Position()
         for counter, count in zip(counters, self._tile.held, strict=True):
-            self._writer.local_types[counter.name] = INT
             place = add(times(place, count), positions.of(counter))
         at = self._places.counted([positions.of(counter) for counter in counters])
         steps = [positions.of_name(self._places.step(k).name) for k in range(len(self._tile.steps))]
@@ -218,12 +202,9 @@ class SumWriter:
         body: list[Stmt] = [*written.body, plus(total, written.values[0])]
         for axis in reversed(range(len(self._tile.steps))):
             body = [self._loop(axis, *self._tested_bounds(axis), body)]
-        index = nodes.KnownNumber(type=INT, number=positions.expr(place), is_inside=True)
-        path = (nodes.ElementStep(index=index),)
-        body = [zeroed(total), *body, Assign(name=tested.name, path=path, value=total)]
+        body = [zeroed(total), *body, tested.put(place, total)]
         for counter, count in reversed([*zip(counters, self._tile.held, strict=True)]):
-            body = [For(variable=counter.name, start=c.whole(0), stop=c.whole(count),
-                        step=c.whole(1), body=tuple(body))]  # fmt: skip
+            body = [counted(counter, c.whole(0), c.whole(count), body)]
         yield from body
 
     def _tested_bounds(self, axis: int) -> tuple[Expr, Expr]:
@@ -311,11 +292,6 @@ class SumWriter:
             for k in range(0, len(columns), width)
         )
         yield If(condition=self._places.is_first_row, then=stores, otherwise=())
-
-
-def _element_of(array: nodes.Var, number: int) -> Expr:
-    assert isinstance(array.type, LocalArray)
-    return nodes.Element(type=array.type.element, value=array, index=c.whole(number))
 
 
 def _assigned(total: Expr, value: Expr) -> Stmt:

@@ -18,12 +18,14 @@ from shaderad.ir import composing as c
 from shaderad.ir.arrays import Value
 from shaderad.ir.nodes import Assign, Stmt
 from shaderad.ir.types import FLOAT, INT, Access, scalars
-from shaderad.plan.in_group.arrays import GroupDecisions, NoGroup, Region
-from shaderad.plan.in_group.memory import counted, decide
-from shaderad.plan.in_group.rows import GroupRows
-from shaderad.plan.in_group.tiles import tiled
-from shaderad.plan.in_group.writer import THREADS, GroupWriter
 from shaderad.plan.kernels import IsStored, Writer, write_kernel
+from shaderad.plan.nest.loops.arrays import GroupDecisions, NoGroup, Region
+from shaderad.plan.nest.loops.in_thread import iteration_of
+from shaderad.plan.nest.loops.placement import decide
+from shaderad.plan.nest.loops.rows import ReducedRows, ScannedRows
+from shaderad.plan.nest.loops.steps import THREADS, GroupWriter
+from shaderad.plan.nest.loops.tiles import tiled
+from shaderad.plan.nest.statements import counted
 from shaderad.plan.positions import Indices, Position, add, constant, times
 from shaderad.plan.reductions import (
     ReduceFields,
@@ -151,9 +153,7 @@ class _Group:
             for v, first, result in zip(inputs, step.reads[:count], node.results, strict=False)
         ]
         writer.body.append(Assign(name=side.name, value=c.whole(0)))
-        iteration = self._positions.of(counter)
-        if node.is_reversed:
-            iteration = add(constant(sizes.subtract(node.count, 1)), times(iteration, -1))
+        iteration = iteration_of(node, self._positions.of(counter))
         self._positions.define(step.symbol, self._positions.expr(iteration))
         carries = [*zip((v for v, _ in step.body.outputs), following, strict=False)]
         # One value may be what several carries become.
@@ -224,13 +224,13 @@ class _Group:
                         _add_at_indices(self._writer, v)
             case RunPass(node=arrays.Reduce() | ReduceFields() as node):
                 others = [v for _, v in step.producer.writes[1:]]
-                GroupRows(self._writer).reduce(node, step.results, others)
+                ReducedRows(self._writer, node, step.results, others).add()
             case RunPass(node=arrays.Scan() as node):
-                GroupRows(self._writer).scan(node)
+                ScannedRows(self._writer, node).add()
                 if step.results != node.results:
                     self._writer.compute(step.results)
             case RunTiles():
-                GroupRows(self._writer).reduce(step.sums.work.node, step.writes, [])
+                ReducedRows(self._writer, step.sums.work.node, step.writes, []).add()
             case _:
                 raise NoGroup
 
@@ -263,8 +263,7 @@ def _add_at_indices(writer: GroupWriter, result: Value) -> None:
         for start in range(0, len(written.values), width):
             value, *found = written.values[start : start + width]
             inner = (*map(positions.of, found), *at[count:])
-            place = writer.arrays.sum_index(sums, base.shape, inner)
-            adding = nodes.Accumulate(buffer=sums.array, indices=(place,), value=value)
+            adding = writer.arrays.add_to(sums, base.shape, inner, value)
             body.append(guarded(positions.size, found, base.shape, [adding]))
         return body
 

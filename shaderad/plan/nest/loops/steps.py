@@ -10,25 +10,28 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 
 from shaderad.ir import composing as c
-from shaderad.ir import nodes, ops, sizes, walk
+from shaderad.ir import nodes, sizes, walk
 from shaderad.ir.arrays import Value
 from shaderad.ir.nodes import Assign, Expr, Stmt
 from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import INT, Type
 from shaderad.plan.costs import cost_of
 from shaderad.plan.elements import Elements, View
-from shaderad.plan.in_group.arrays import (
+from shaderad.plan.kernels import IsStored, Writer
+from shaderad.plan.nest.loops.arrays import (
     GroupArrays,
     GroupDecisions,
     InputCopy,
     Region,
     WrittenStep,
 )
-from shaderad.plan.in_group.memory import MemoryKind, Share, counted, share_of
-from shaderad.plan.in_group.tiles import StepFacts, TileShare, Tiling
-from shaderad.plan.kernels import IsStored, Writer
-from shaderad.plan.positions import Indices, Position, add, constant, times
-from shaderad.plan.positions import number as row_major
+from shaderad.plan.nest.loops.shares import Share, in_turns, is_tiled, long_axes
+from shaderad.plan.nest.loops.tiles import StepFacts
+from shaderad.plan.nest.memory import MemoryKind
+from shaderad.plan.nest.nest import AxisKind, Nest
+from shaderad.plan.nest.places import Visit
+from shaderad.plan.nest.statements import counted, guarded
+from shaderad.plan.positions import Indices, Position, add, times
 from shaderad.plan.statements import Written
 from shaderad.plan.steps import Effort
 
@@ -44,6 +47,9 @@ class _NeedsCopy(Exception):
     def __init__(self, value: Value, shape: Shape) -> None:
         self.value, self.shape = value, shape
 
+
+Accessed = tuple[set[tuple[str, str]], set[tuple[str, str]]]
+"""Elements that threads read, and write."""
 
 Places = Mapping[Value, Sequence[Region]]
 """Where values are to be stored."""
@@ -77,11 +83,11 @@ class GroupWriter:
         self._writer = writer
         self._is_stored = is_stored
         self._tiled = decisions.tiled
-        self._tiles: Sequence[Position] = ()
+        self._own_tile: Sequence[Position] = ()
         """The position of the thread's tile along each axis."""
         self._first: list[Stmt] = []
         """Statements before all steps."""
-        self._accessed: tuple[set[tuple[str, str]], set[tuple[str, str]]] = (set(), set())
+        self._accessed: Accessed = (set(), set())
         """Elements that threads read, and wrote, since the last barrier."""
         self._seen_arrays: dict[tuple[Value, Shape], Region] = {}
         """Copies of values for reads that report, in the shape that these see."""
@@ -106,9 +112,11 @@ class GroupWriter:
             return
         outer, arrays.step = arrays.step, WrittenStep()
         if self._tiled is not None and number in self._tiled.steps:
-            statements = self._tiles_of(self._tiled.tiling, shape, body)
+            statements = self._visited(self._tiled.tiling, shape, body)
         else:
-            statements = self._shared(number, shape, body, element_count)
+            nest = in_turns(*map(self.positions.known, (size, sizes.symbol(THREADS))))
+            statements = self._visited(nest, shape, body)
+            self._measure(number, shape, element_count)
         step, arrays.step = arrays.step, outer
         read, written = self._accessed
         if step.reads & written or step.writes & (read | written):
@@ -117,88 +125,48 @@ class GroupWriter:
         self._accessed[1].update(step.writes)
         self.body += statements
 
-    def _shared(
-        self,
-        number: int,
-        shape: Shape,
-        body: Callable[[Indices], Sequence[Stmt]],
-        element_count: Size | None,
+    def _visited(
+        self, nest: Nest, shape: Shape, body: Callable[[Indices], Sequence[Stmt]]
     ) -> Sequence[Stmt]:
-        """The statements of a step whose elements threads take in turns."""
-        arrays, size, (thread,) = self.arrays, sizes.product(shape), self._writer.index()
-        share = share_of(self.positions, thread, size, sizes.symbol(THREADS), self.local("e", INT))
-        arrays.step.share = share
-        at = tuple(self.positions.unravelled(share.position, shape))
-        statements = self._body(body, at, shape)
-        cost = cost_of_all(statements)
-        if element_count is None:
-            known = tuple(map(self.positions.known, shape))
-            self.facts[number] = StepFacts(known, cost, arrays.times_known(), arrays.step.shifts)
-        self._note(size, cost, size if element_count is None else element_count)
-        return share.each(self.positions, thread, statements)
+        """The statements of a step, for each element that `nest` gives to the thread."""
+        known = tuple(map(self.positions.known, shape))
+        step, visit = self.arrays.step, self._visit(nest, known)
+        statements: list[Stmt] = []
+        accessed: Accessed = (set(), set())
+        for at, test in visit.places():
+            step.share = Share(nest, at, visit.turn, sizes.product(known))
+            inner = self._body(body, self.positions.reshaped(at, visit.shape, known), shape)
+            step.cost += cost_of_all(inner)
+            accessed[0].update(step.reads)
+            accessed[1].update(step.writes)
+            statements += guarded(test, inner)
+        step.reads, step.writes = accessed
+        return visit.statements(statements)
 
-    def _tiles_of(
-        self, tiling: Tiling, shape: Shape, body: Callable[[Indices], Sequence[Stmt]]
-    ) -> Sequence[Stmt]:
-        """The statements of a step, for each element of the thread's tile."""
-        arrays, positions, (thread,) = self.arrays, self.positions, self._writer.index()
-        tiles = self._tiles or self._named_tiles(tiling)
-        whole: list[Stmt] = []
-        accessed: tuple[set[tuple[str, str]], set[tuple[str, str]]] = (set(), set())
-        tile = row_major(tiles, tiling.counts)
-        known = [positions.known(extent) for extent in shape]
-        count = positions.known(sizes.product(shape))
-        assert isinstance(count, int)
-        for local, inner in enumerate(tiling.locals()):
-            lasts = [
-                (n - 1 - k) // a
-                for n, k, a in zip((n for n in known if n != 1), inner, tiling.extents, strict=True)
-                if isinstance(n, int)
-            ]
-            if min(lasts) < 0:
-                continue
-            arrays.step.share = TileShare(tiling, tile, local, count)
-            statements = self._body(body, self._in_tiles(tiling, known, inner, lasts), shape)
-            accessed[0].update(arrays.step.reads)
-            accessed[1].update(arrays.step.writes)
-            for position, last, w in zip(tiles, lasts, tiling.counts, strict=True):
-                if last < w - 1:
-                    inside = c.apply(ops.LE, positions.expr(position), c.whole(last))
-                    statements = [nodes.If(condition=inside, then=tuple(statements), otherwise=())]
-            whole += statements
-        arrays.step.reads, arrays.step.writes = accessed
-        if tiling.tile_count != positions.known(sizes.symbol(THREADS)):
-            inside = c.apply(ops.LT, thread, c.whole(tiling.tile_count))
-            return [nodes.If(condition=inside, then=tuple(whole), otherwise=())]
-        return whole
+    def _visit(self, nest: Nest, shape: Shape) -> Visit:
+        """The visit of a thread at its elements of a step."""
+        positions, (thread,) = self.positions, self._writer.index()
+        if is_tiled(nest):
+            own = self._own_tile or self._named_tile(nest)
+            extents, counter = tuple(shape[axis] for axis in long_axes(shape)), None
+        else:
+            own, extents = [positions.of(thread)], (sizes.product(shape),)
+            counter = self.local("e", INT)
+        threads = positions.known(sizes.symbol(THREADS))
+        return Visit(positions, nest, extents, thread, threads, own, counter)
 
-    def _named_tiles(self, tiling: Tiling) -> Sequence[Position]:
+    def _named_tile(self, tiling: Nest) -> Sequence[Position]:
         """The position of the thread's tile along each axis, as local variables."""
         positions, (thread,) = self.positions, self._writer.index()
-        along = positions.unravelled(positions.of(thread), tiling.counts)
-        for k, (position, w) in enumerate(zip(along, tiling.counts, strict=True)):
-            if w > 1:
+        counts = tuple(tiling.extents(AxisKind.THREAD))
+        along = positions.unravelled(positions.of(thread), counts)
+        for k, (position, count) in enumerate(zip(along, counts, strict=True)):
+            if count != 1:
                 name = self.local("tile", INT)
                 self._first.append(Assign(name=name.name, value=positions.expr(position)))
                 along[k] = positions.of(name)
-        self._tiles = tuple(along)
-        return self._tiles
-
-    def _in_tiles(
-        self, tiling: Tiling, shape: Sequence[Size], inner: Sequence[int], lasts: Sequence[int]
-    ) -> Indices:
-        """The position of an element of the thread's tile, whose tile is at most the last."""
-        along = iter(zip(self._tiles, tiling.extents, tiling.counts, inner, lasts, strict=True))
-        at: list[Position] = []
-        for extent in shape:
-            if extent == 1:
-                at.append(Position())
-                continue
-            tile, a, w, k, last = next(along)
-            if w > 1:
-                self.positions.limit(tile, 0, min(last, w - 1))
-            at.append(add(times(tile, a), constant(k)))
-        return tuple(at)
+        self._own_tile = tuple(along)
+        return self._own_tile
 
     def _body(
         self, body: Callable[[Indices], Sequence[Stmt]], at: Indices, shape: Shape
@@ -215,11 +183,17 @@ class GroupWriter:
                 self.copy(copy.value, array)
                 self._seen_arrays[copy.value, copy.shape] = array
 
-    def _note(self, size: Size, cost: int, element_count: Size) -> None:
-        whole = sizes.multiply(self.arrays.times, sizes.multiply(cost, element_count))
-        self._cost = sizes.add(self._cost, whole)
-        self._step_count = sizes.add(self._step_count, self.arrays.times)
-        elements = sizes.multiply(self.arrays.times, size)
+    def _measure(self, number: int, shape: Shape, element_count: Size | None) -> None:
+        """Adds the work of a step whose threads take elements in turns."""
+        arrays, size = self.arrays, sizes.product(shape)
+        if element_count is None:
+            known, element_count = tuple(map(self.positions.known, shape)), size
+            times, shifts = arrays.times_known(), arrays.step.shifts
+            self.facts[number] = StepFacts(known, arrays.step.cost, times, shifts)
+        cost = sizes.multiply(arrays.step.cost, element_count)
+        self._cost = sizes.add(self._cost, sizes.multiply(arrays.times, cost))
+        self._step_count = sizes.add(self._step_count, arrays.times)
+        elements = sizes.multiply(arrays.times, size)
         self._element_count = sizes.add(self._element_count, elements)
 
     def effort(self) -> Effort:
@@ -259,7 +233,7 @@ class GroupWriter:
         """Adds the steps of one of two sides, all threads alike."""
         self.meet()
         sides: list[tuple[Stmt, ...]] = []
-        accessed: tuple[set[tuple[str, str]], set[tuple[str, str]]] = (set(), set())
+        accessed: Accessed = (set(), set())
         for add_steps in (then, otherwise):
             with self.repeated(1) as body:
                 add_steps()
@@ -348,10 +322,8 @@ class GroupWriter:
         place = self._seen_arrays.get((v, view.shape))
         if place is None:
             raise _NeedsCopy(v, view.shape)
-        self.arrays.note_elsewhere(place)
         self._writer.note_read((v, view.shape), "checked")
-        indices = tuple(map(self.positions.expr, at))
-        return nodes.Load(type=v.element, buffer=place.array, indices=indices, span=view.span)
+        return self.arrays.load_checked(v.element, place, at, view.span)
 
     # -- local variables and copies ------------------------------------------------------------
 
@@ -365,16 +337,16 @@ class GroupWriter:
 
     def _fill(self, copy: InputCopy, array: str) -> None:
         """Copies the thread's elements of an input, part by part."""
-        if isinstance(copy.share_key, Tiling):
-            self.body += self._tiles_of(
-                copy.share_key,
+        if is_tiled(copy.nest):
+            self.body += self._visited(
+                copy.nest,
                 copy.value.shape,
                 lambda at: self.arrays.store(
                     Region(array), copy.value.shape, at, self._writer.read(copy.value, at)
                 ),
             )
             return
-        v, count = copy.value, copy.share_key
+        v, (count,) = copy.value, copy.nest.shape
         part_count = sizes.floor_divide(self.positions.known(sizes.product(v.shape)), count)
         j = self.local("j", INT)
         part = self.positions.of(j)
@@ -384,10 +356,8 @@ class GroupWriter:
             row = add(times(own, part_count), part)
             position = row if copy.is_row else add(own, times(part, count))
             indices = tuple(self.positions.unravelled(position, v.shape))
-            share = self.arrays.step.share
-            assert isinstance(share, Share)
             value = self._writer.read(v, indices)
-            copied = self.arrays.fill(array, share.index(part), value)
+            copied = self.arrays.fill(array, self.arrays.step.share.index(part), value)
             return [counted(j, c.whole(0), self.positions.size(part_count), [copied])]
 
         self.each((count,), body)
@@ -401,9 +371,7 @@ class GroupWriter:
     def local(self, stem: str, t: Type) -> nodes.Var:
         """A new local variable."""
         self._count += 1
-        name = f"{stem}{self._count}"
-        self._writer.local_types[name] = t
-        return c.variable(name, t)
+        return self._writer.local(f"{stem}{self._count}", t)
 
 
 def cost_of_all(statements: Sequence[Stmt]) -> int:

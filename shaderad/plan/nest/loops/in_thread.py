@@ -10,24 +10,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from shaderad.ir import arrays, nodes, ops, sizes
-from shaderad.ir import building as b
+from shaderad.ir import arrays, nodes, sizes
 from shaderad.ir import composing as c
-from shaderad.ir.arrays import ArrayType, Graph, Node, Value
+from shaderad.ir.arrays import Graph, Node, Value
 from shaderad.ir.nodes import Assign, Expr, Stmt
-from shaderad.ir.sizes import Shape, Size
+from shaderad.ir.sizes import Shape
 from shaderad.ir.types import BOOL, INT, Access
-from shaderad.plan.active_calls import instantiate_where
 from shaderad.plan.elements import View, base_of
 from shaderad.plan.kernels import Bound, Writer, write_kernel
-from shaderad.plan.positions import RANK_LIMIT, Indices, Position, add, constant, number, times
+from shaderad.plan.nest.statements import assigned, counted, plus
+from shaderad.plan.positions import RANK_LIMIT, Indices, Position, add, constant, times
 from shaderad.plan.simplify import exact_products, simplified
-from shaderad.plan.steps import Plan, Repeat, RepeatWhile, RunKernel, StoreRow
+from shaderad.plan.steps import RunKernel
 from shaderad.plan.storage import is_fused_node, is_reported_gather
-from shaderad.rules.arrays.subgraphs import fresh, instantiate
 
-STEP = "step"
-GOES_ON = "goes_on"
 COUNT = "count"
 
 
@@ -47,7 +43,7 @@ def loop_kernels(
         graphs.append(condition)
     if not all(_fits_inside(inner) for graph in graphs for inner in graph.nodes):
         return None
-    shapes = dict.fromkeys(row_shape(node, k) for k in range(len(node.results)))
+    shapes = dict.fromkeys(_row_shape(node, k) for k in range(len(node.results)))
     try:
         kernels = [_LoopKernel(node, body, condition, shape) for shape in shapes]
         return tuple(kernel.run(is_stored) for kernel in kernels)
@@ -62,7 +58,13 @@ def _fits_inside(inner: Node) -> bool:
     return is_fused_node(inner)
 
 
-def row_shape(node: arrays.Loop | arrays.WhileLoop, position: int) -> Shape:
+def iteration_of(node: arrays.Loop, turn: Position) -> Position:
+    """The number of the iteration that runs in a turn of a loop."""
+    last = constant(sizes.subtract(node.count, 1))
+    return add(last, times(turn, -1)) if node.is_reversed else turn
+
+
+def _row_shape(node: arrays.Loop | arrays.WhileLoop, position: int) -> Shape:
     """The shape of the part of result `position` that one iteration computes."""
     outputs = node.body.outputs
     return outputs[position].shape if position < len(outputs) else ()
@@ -102,7 +104,7 @@ class _LoopKernel:
         self._roles = _roles(node, body)
         self._before: list[Stmt] = []
         """The statements before the loop."""
-        self._results = [(k, v) for k, v in enumerate(node.results) if row_shape(node, k) == shape]
+        self._results = [(k, v) for k, v in enumerate(node.results) if _row_shape(node, k) == shape]
         self._needed = self._needed_carries()
 
     def run(self, is_stored: Callable[[Value], bool]) -> RunKernel:
@@ -137,11 +139,9 @@ class _LoopKernel:
     def _statements(self, writer: Writer) -> list[Stmt]:
         self._before = []
         for k in self._needed:
-            carry = self._roles.carries[k]
-            writer.local_types[f"carry{k}"] = writer.local_types[f"next{k}"] = carry.element
-            at = writer.own if carry.shape == self._shape else ()
-            (first,) = writer.values([self._node.operands[k]], at)
-            self._before.append(Assign(name=f"carry{k}", value=first))
+            (first,) = writer.values([self._node.operands[k]], self._own(writer, k))
+            carry = writer.local(f"carry{k}", self._roles.carries[k].element)
+            self._before.append(assigned(carry, first))
         self._bind_carries(writer, self._roles)
         loop = self._counted(writer) if self._condition is None else self._conditional(writer)
         return [*self._before, *loop, *self._stores(writer)]
@@ -149,20 +149,11 @@ class _LoopKernel:
     def _counted(self, writer: Writer) -> list[Stmt]:
         node = self._node
         assert isinstance(node, arrays.Loop)
-        writer.local_types[STEP] = INT
-        counter = writer.positions.of(c.variable(STEP, INT))
-        last = sizes.subtract(node.count, 1)
-        step = add(constant(last), times(counter, -1)) if node.is_reversed else counter
+        counter = writer.local("step", INT)
+        step = iteration_of(node, writer.positions.of(counter))
         self._bind_rest(writer, step)
-        return [
-            nodes.For(
-                variable=STEP,
-                start=c.whole(0),
-                stop=writer.positions.size(node.count),
-                step=c.whole(1),
-                body=tuple(self._iteration(writer, step)),
-            )
-        ]
+        stop = writer.positions.size(node.count)
+        return [counted(counter, c.whole(0), stop, self._iteration(writer, step))]
 
     def _conditional(self, writer: Writer) -> list[Stmt]:
         node, condition = self._node, self._condition
@@ -172,27 +163,21 @@ class _LoopKernel:
         roles = _roles(node, condition)
         self._bind_carries(writer, roles)
         self._bind_constants(writer, roles)
-        writer.local_types |= {GOES_ON: BOOL, COUNT: INT}
+        goes_on, count = writer.local("goes_on", BOOL), writer.local(COUNT, INT)
         first, again = (
             writer.written(writer.values(condition.outputs, ()), prefix) for prefix in "cd"
         )
-        counted = c.apply(ops.ADD, c.variable(COUNT, INT), c.whole(1))
-        body = [
+        body = (
             *self._iteration(writer, Position()),
-            Assign(name=COUNT, value=counted),
+            plus(count, c.whole(1)),
             *again.body,
-            Assign(name=GOES_ON, value=again.values[0]),
-        ]
+            assigned(goes_on, again.values[0]),
+        )
         return [
             *first.body,
-            Assign(name=GOES_ON, value=first.values[0]),
-            Assign(name=COUNT, value=c.whole(0)),
-            nodes.While(
-                condition=c.variable(GOES_ON, BOOL),
-                limit=node.limit,
-                body=tuple(body),
-                span=node.span,
-            ),
+            assigned(goes_on, first.values[0]),
+            assigned(count, c.whole(0)),
+            nodes.While(condition=goes_on, limit=node.limit, body=body, span=node.span),
         ]
 
     def _iteration(self, writer: Writer, step: Position) -> list[Stmt]:
@@ -200,9 +185,8 @@ class _LoopKernel:
         carry_count = self._node.carry_count
         ys = [(k, v) for k, v in self._results if carry_count <= k < len(self._body.outputs)]
         outputs = [self._body.outputs[k] for k in (*self._needed, *(k for k, _ in ys))]
-        elements = [
-            writer.values([v], writer.own if v.shape == self._shape else ())[0] for v in outputs
-        ]
+        at = (writer.own if v.shape == self._shape else () for v in outputs)
+        elements = [writer.values([v], place)[0] for v, place in zip(outputs, at, strict=True)]
         written = writer.written(elements)
         count = len(self._needed)
         carries = list(zip(self._needed, written.values, strict=False))
@@ -210,9 +194,9 @@ class _LoopKernel:
         for (k, v), value in zip(ys, written.values[count:], strict=True):
             indices = writer.indices_in(v, (step, *writer.own))
             body.append(nodes.Store(buffer=f"y{k}", indices=indices, value=value, is_unique=True))
-        body += [Assign(name=f"next{k}", value=value) for k, value in carries]
-        nexts = ((k, c.variable(f"next{k}", value.type)) for k, value in carries)
-        return body + [Assign(name=f"carry{k}", value=value) for k, value in nexts]
+        following = [(k, value, writer.local(f"next{k}", value.type)) for k, value in carries]
+        body += [assigned(new, value) for _, value, new in following]
+        return body + [Assign(name=f"carry{k}", value=new) for k, _, new in following]
 
     def _stores(self, writer: Writer) -> list[Stmt]:
         values = {
@@ -238,12 +222,16 @@ class _LoopKernel:
         carry = self._roles.carries[k]
 
         def read(at: Indices, view: View | None) -> Expr:
-            is_own = at == (writer.own if carry.shape else ())
+            is_own = at == self._own(writer, k)
             if not is_own or (view is not None and view.shape != carry.shape):
                 raise _ReadsOthers
             return c.variable(f"carry{k}", carry.element)
 
         return read
+
+    def _own(self, writer: Writer, k: int) -> Indices:
+        """The position of the thread's element of a carry."""
+        return writer.own if self._roles.carries[k].shape else ()
 
     def _bind_rest(self, writer: Writer, step: Position) -> None:
         roles, operands = self._roles, self._node.operands
@@ -270,9 +258,8 @@ class _LoopKernel:
             if not (is_alike and is_own and isinstance(element, nodes.Load)):
                 return element
             name = f"given{len(self._before)}"
-            writer.local_types[name] = operand.element
             self._before.append(Assign(name=name, value=element))
-            return c.variable(name, operand.element)
+            return writer.local(name, operand.element)
 
         return read
 
@@ -291,87 +278,3 @@ def _row_reader(writer: Writer, xs: Value, step: Position) -> Bound:
 
 def _read_by(values: Sequence[Value]) -> set[Value]:
     return {*values, *(v for node in arrays.needed_by(values) for v in node.operands)}
-
-
-PlanOf = Callable[[Graph], Plan]
-
-
-def repeat(node: arrays.Loop, plan_of: PlanOf, depth: int) -> Repeat:
-    """The plan of one iteration, and the kernels that store its rows; `depth` loops are around."""
-    # No user's size has a name with a dollar sign.
-    symbol = f"$iteration_{depth}"
-    step = sizes.symbol(symbol)
-    first, second = node.carry_count, node.carry_count + node.constant_count
-    inputs = fresh(node.operands)
-    rows = [_row(xs, step) for xs in inputs[second:]]
-    k = arrays.SizeOf(operands=(), size=step).result
-    results = instantiate(node.body, (k, *inputs[:second], *rows))
-    outputs = (*map(_own, results[:first]), *results[first:])
-    body = plan_of(Graph(inputs, outputs))
-    ys = zip(body.outputs[first:], node.results[first:], strict=True)
-    stores = tuple(_store_row(row, target, step) for (row, _), target in ys)
-    return Repeat(node, body, symbol, stores, tuple(map(base_of, node.operands)))
-
-
-def repeat_while(node: arrays.WhileLoop, plan_of: PlanOf) -> RepeatWhile:
-    """The plan of an iteration that changes nothing once the condition has failed."""
-    carry_count = node.carry_count
-    carries, constants = fresh(node.operands[:carry_count]), fresh(node.operands[carry_count:])
-    goes_on, count = Value(ArrayType(BOOL, ())), Value(ArrayType(INT, ()))
-    below = b.elementwise(
-        c.apply(ops.LT, c.variable("n", INT), c.whole(node.limit)), {"n": count}, ()
-    )
-    # At the limit the condition is needed, too: it says whether more iterations were wanted.
-    is_tested = b.elementwise(
-        c.select(c.variable("below", BOOL), c.variable("goes", BOOL),
-                 nodes.Const(type=BOOL, value=True)), {"below": below, "goes": goes_on}, (),
-    )  # fmt: skip
-    (wants,) = instantiate_where(is_tested, node.condition, (*carries, *constants))
-    holds = b.applied(ops.BIT_AND, goes_on, wants)
-    goes = b.applied(ops.BIT_AND, holds, below)
-    results = instantiate_where(goes, node.body, (*carries, *constants))
-    next_carries = [
-        b.where(b.broadcast(goes, new.shape, ()), new, old)
-        for new, old in zip(results, carries, strict=True)
-    ]
-    one_more = b.elementwise(
-        c.select(c.variable("goes", BOOL), c.apply(ops.ADD, c.variable("n", INT), c.whole(1)),
-                 c.variable("n", INT)), {"goes": goes, "n": count}, (),
-    )  # fmt: skip
-    outputs = (*map(_own, next_carries), goes, one_more, _own(wants))
-    body = plan_of(Graph((*carries, goes_on, count, *constants), outputs))
-    return RepeatWhile(node, body, tuple(map(base_of, node.operands)))
-
-
-def _row(xs: Value, step: Size) -> Value:
-    """``xs[step]``."""
-    rest = xs.shape[1:]
-    sliced = arrays.Slice(
-        operands=(xs,), starts=(step, *[0] * len(rest)), steps=(1,) * len(xs.shape),
-        shape=(1, *rest),
-    )  # fmt: skip
-    return b.reshape(sliced.result, rest)
-
-
-def _own(value: Value) -> Value:
-    """`value`, or a copy of an input: outputs have memory of their own."""
-    if base_of(value).producer is not None:
-        return value
-    expr = c.variable(arrays.operand_name(0), value.element)
-    return arrays.Elementwise(operands=(value,), expr=expr, shape=value.shape).result
-
-
-def _store_row(row: Value, target: Value, step: Size) -> StoreRow:
-    """The kernel that copies the row of iteration `step` into the rows of all iterations."""
-    shape: Shape = (sizes.product(row.shape),)
-    flat = Value(ArrayType(row.element, shape))
-    rows = Value(ArrayType(row.element, (sizes.product(target.shape),)))
-
-    def body(writer: Writer) -> Sequence[Stmt]:
-        start = number((constant(step), writer.own[0]), (1, shape[0]))
-        (element,) = writer.values([flat])
-        at = (writer.positions.expr(start),)
-        return [nodes.Store(buffer="y0", indices=at, value=element, is_unique=True)]
-
-    work = write_kernel("store_row", shape, lambda v: True, body, [("y0", rows, Access.OUT)])
-    return StoreRow(work, row, target)

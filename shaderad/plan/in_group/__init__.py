@@ -1,1 +1,0 @@
-"""Loops over small arrays in one kernel, whose threads meet at barriers between steps."""
