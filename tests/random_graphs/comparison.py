@@ -30,6 +30,8 @@ HALF_TOLERANCE = 3e-2
 STATEFUL_EVERY = 5
 """One graph of so many is also called with state that it captures, and that changes."""
 CALLS = 6
+TERM_COUNT = 4
+"""The numbers, of at most 1 each, that state adds up to an input."""
 TERMS = 200
 """Of such a sum, each of which may be as far off as a sine."""
 ROUNDED, HALF_ROUNDED = 2**-18, 2**-9
@@ -91,9 +93,9 @@ class State:
             self.shift = sad.array(np.float32(number), device=self.shift.device)
 
     def moved(self, x: Any) -> Any:
-        """An input as the graph sees it; also of NumPy arrays."""
+        """An input as the graph sees it, between -1 and 1 as all inputs; also of NumPy arrays."""
         shift = self.shift if isinstance(x, sad.Array) else self.shift.numpy()
-        return x * self.scale + (self.settings.offset + self.table[0]) + shift
+        return (x * self.scale + (self.settings.offset + self.table[0]) + shift) / TERM_COUNT
 
 
 def _stateful(graph: Graph, state: State) -> Callable[..., Any]:
@@ -101,8 +103,10 @@ def _stateful(graph: Graph, state: State) -> Callable[..., Any]:
     rows, table = sad.Array[float, "n"], sad.Array[float, "m", "n"]
 
     @sad.graph
-    def moved(a: rows, b: table, c: rows, d: sad.Array[float, 3], e: sad.Array[float, ()]) -> Any:
-        return run_graph(graph, [state.moved(x) for x in (a, b, c, d, e)], {}, None)
+    def moved(
+        a: rows, b: table, c: rows, d: sad.Array[float, 3], e: sad.Array[float, ()], *others: Any
+    ) -> Any:
+        return run_graph(graph, [state.moved(x) for x in (a, b, c, d, e, *others)], {}, None)
 
     return moved
 
@@ -128,7 +132,8 @@ def _stateful_difference(
         given = [*moved, *bars]
         expected, reports = in_numpy(pulled, given, case.sizes)
         count = len(case.graph.outputs)
-        expected = [*expected[:count], *(state.scale * one for one in expected[count:])]
+        rate = state.scale / TERM_COUNT
+        expected = [*expected[:count], *(rate * gradient for gradient in expected[count:])]
         found = _ran(run, reports)
         difference = found if isinstance(found, str) else _compared(
             case, pulled, given, found, expected, device
