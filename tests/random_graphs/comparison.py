@@ -50,13 +50,12 @@ def fault(case: Case, device: sad.Device) -> str:
     graph = case.graph
     shapes = [_shape(case, v.shape) for v in graph.inputs]
     data = [rng.uniform(-1, 1, shape).astype(np.float32) for shape in shapes]
-    active = [True] * len(data)
     dots = [rng.uniform(-1, 1, shape).astype(np.float32) for shape in shapes]
     bars = [rng.uniform(-1, 1, _shape(case, v.shape)).astype(np.float32) for v in graph.outputs]
     tried = {
         "primal": (graph, data),
-        "vjp": (_vjp(case, active), [*data, *bars]),
-        "jvp": (jvp(graph, active), [*data, *dots]),
+        "vjp": (pulled(case), [*data, *bars]),
+        "jvp": (jvp(graph, [True] * len(data)), [*data, *dots]),
     }
     for name, (one, given) in tried.items():
         found = _difference(case, one, given, device)
@@ -119,7 +118,7 @@ def _stateful_difference(
     half = sad.array(np.float32(0.5), device=device)
     state = State(1.0, SimpleNamespace(offset=0.25), np.float32([0.125, 3.0]), half)
     function = _stateful(case.graph, state)
-    pulled = _vjp(case, [True] * len(data))
+    backward = pulled(case)
 
     def run() -> list[Any]:
         results, pullback = sad.vjp(function, *(sad.array(x, device=device) for x in data))
@@ -130,23 +129,23 @@ def _stateful_difference(
         state.change(rng)
         moved = [np.asarray(state.moved(x), np.float32) for x in data]
         given = [*moved, *bars]
-        expected, reports = in_numpy(pulled, given, case.sizes)
+        expected, reports = in_numpy(backward, given, case.sizes)
         count = len(case.graph.outputs)
         rate = state.scale / TERM_COUNT
         expected = [*expected[:count], *(rate * gradient for gradient in expected[count:])]
         found = _ran(run, reports)
         difference = found if isinstance(found, str) else _compared(
-            case, pulled, given, found, expected, device
+            case, backward, given, found, expected, device
         )  # fmt: skip
         if difference:
             return f"{state}: {difference}"
     return ""
 
 
-def _vjp(case: Case, active: Sequence[bool]) -> Graph:
+def pulled(case: Case) -> Graph:
     """The vjp graph; in half of all cases loops have segments."""
     with mock.patch.object(loops, "LITTLE_BYTES", 1 if case.seed % 2 else loops.LITTLE_BYTES):
-        return vjp(case.graph, active)
+        return vjp(case.graph, [True] * len(case.graph.inputs))
 
 
 def _shape(case: Case, shape: Sequence[Any]) -> tuple[int, ...]:
