@@ -169,7 +169,7 @@ def running(maker: Maker, x: Value) -> Value:
     op = maker.pick((sad.add, sad.mul, sad.max) if is_own else (sad.add, sad.mul))
     axis = maker.pick((-1, -1, 0))
     exclusive, reverse = bool(maker.whole(0, 2)), bool(maker.whole(0, 2))
-    init = maker.pick((None, 0.5))
+    init = 0.5 if op is sad.max else maker.pick((None, 0.5))  # No largest number is -infinity.
 
     def scanned(x: Any) -> Any:
         return sad.scan(op, x, init, axis=axis, exclusive=exclusive, reverse=reverse)
