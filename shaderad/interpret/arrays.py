@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from itertools import accumulate
+from functools import partial, reduce
 from math import prod
 from typing import Any
 
@@ -254,14 +253,6 @@ def _arg_sort(r: GraphRun, node: arrays.ArgSort, x: ArrayValue) -> ArrayValue:
 # -- reductions and scans, sequential along the last axis -------------------------------------
 
 
-def _columns(x: ArrayValue) -> list[Value]:
-    """For each position of the last axis, the elements of all rows."""
-    if not prod(x.shape):
-        return []
-    numbers = _numbers(x.shape)
-    return [x.at(numbers[..., k]).value for k in range(x.shape[-1])]
-
-
 def _neutral(op: ops.Op, dtype: np.dtype[Any]) -> Any:
     if op in (ops.MIN, ops.MAX):
         return neutral(Access.MIN if op is ops.MIN else Access.MAX, dtype)
@@ -270,28 +261,47 @@ def _neutral(op: ops.Op, dtype: np.dtype[Any]) -> Any:
 
 def _reduce(r: GraphRun, node: arrays.Reduce, x: ArrayValue, *init: ArrayValue) -> ArrayValue:
     shape = x.shape[:-1]
-    columns = [*(start.value for start in init), *_columns(x)]
-    if not columns:
+    if prod(x.shape):
+        totals = [*init, _folded(r, node.op, x)]
+    elif init:
+        totals = [*init]
+    else:
         empty = _zeros(x.element, shape)
         if isinstance(node.op, ops.Op):
             return ArrayValue(x.element, shape, filled(empty.value, partial(_neutral, node.op)))
         assert not prod(shape), "a function reduces no empty rows"
         return empty
-    total = columns[0]
-    for column in columns[1:]:
-        total = r.combine(node.op, total, column, prod(shape))
-    return ArrayValue(x.element, shape, total)
+    return reduce(partial(_combined, r, node.op), totals)
+
+
+def _folded(r: GraphRun, op: Reducer, x: ArrayValue) -> ArrayValue:
+    """The total of each row, from pairs of neighbours."""
+    last: list[ArrayValue] = []
+    while x.shape[-1] > 1:
+        numbers = _numbers(x.shape)
+        if x.shape[-1] % 2:
+            last.insert(0, x.at(numbers[..., -1]))
+            numbers = numbers[..., :-1]
+        x = _combined(r, op, x.at(numbers[..., ::2]), x.at(numbers[..., 1::2]))
+    return reduce(partial(_combined, r, op), [x.at(_numbers(x.shape)[..., 0]), *last])
+
+
+def _combined(r: GraphRun, op: Reducer, left: ArrayValue, right: ArrayValue) -> ArrayValue:
+    """``left op right`` for two arrays of one shape."""
+    value = r.combine(op, left.value, right.value, prod(left.shape))
+    return ArrayValue(left.element, left.shape, value)
 
 
 def _scan(r: GraphRun, node: arrays.Scan, x: ArrayValue) -> ArrayValue:
-    columns = _columns(x)
-    if not columns:
-        return x
-    count = prod(x.shape[:-1])
-    totals = [*accumulate(columns, lambda a, b: r.combine(node.op, a, b, count))]
-    # Totals lie column after column; the result has rows.
-    rows = np.arange(count * x.shape[-1]).reshape(x.shape[-1], count).T
-    return ArrayValue(x.element, (), joined(totals)).at(rows.reshape(x.shape))
+    """Hillis, Steele, *Data parallel algorithms*, CACM 29 (1986)."""
+    numbers, distance = _numbers(x.shape), 1
+    totals = x.at(numbers)
+    while distance < x.shape[-1]:
+        earlier, later = numbers[..., :-distance], numbers[..., distance:]
+        longer = _combined(r, node.op, totals.at(earlier), totals.at(later))
+        totals = totals.put(later.reshape(-1), longer)
+        distance *= 2
+    return totals
 
 
 def _arg_extreme(r: GraphRun, node: arrays.ArgExtreme, x: ArrayValue) -> ArrayValue:

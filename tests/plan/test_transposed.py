@@ -162,5 +162,19 @@ def test_what_lies_side_by_side_needs_no_tiles(parallel: sad.Device) -> None:
 
 
 @pytest.mark.gpu
+@pytest.mark.parametrize("shape", [(1, 40), (40, 1), (2, 1, 40)])
+def test_an_axis_of_one_place_has_no_tiles(parallel: sad.Device, shape: tuple[int, ...]) -> None:
+    """Every thread is at 0 along it, so kernels do not read the empty part before that."""
+    axis = shape.index(1)
+
+    @sad.graph
+    def behind_nothing(x: Any, y: Any) -> Any:
+        nothing = x[(*(slice(None),) * axis, slice(0, 0))]
+        return sad.concatenate([nothing, y * 2.0], axis=axis)
+
+    x, y = drawn(*shape), drawn(*shape)
+    assert np.array_equal(behind_nothing(sad.array(x), sad.array(y)).numpy(), 2 * y)
+
+
 def test_explain_names_the_tiles(parallel: sad.Device) -> None:
     assert "map_mul over [96, 64] by tiles of 32x32" in sad.graph(turned).explain(drawn(64, 96))

@@ -32,6 +32,9 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--runtime", choices=("wgpu", "slangpy"), default="wgpu")
+    parser.add_argument(
+        "--device-kind", help="`discrete`: the layouts of a GPU, also on a processor"
+    )
     parser.add_argument("--log", type=Path, default=Path("random_graphs.jsonl"))
     parser.add_argument(
         "--interpreted", action="store_true", help="functions in NumPy, which is much faster"
@@ -42,7 +45,8 @@ def main() -> int:
     faults = [found for line in done if (found := json.loads(line)["fault"])]
     with tempfile.TemporaryDirectory() as cache, given.log.open("a") as log:
         os.environ["SHADERAD_CACHE"] = cache  # Graphs never repeat: nothing is worth keeping.
-        device = sad.open_device(given.runtime)
+        limits = {"kind": given.device_kind} if given.device_kind else None
+        device = sad.open_device(given.runtime, limits=limits)
         for number in range(len(done), given.count):
             start = time.perf_counter()
             kind = given.kinds[number % len(given.kinds)]

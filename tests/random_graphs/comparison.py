@@ -30,6 +30,8 @@ HALF_TOLERANCE = 3e-2
 STATEFUL_EVERY = 5
 """One graph of so many is also called with state that it captures, and that changes."""
 CALLS = 6
+TERM_COUNT = 4
+"""The numbers, of at most 1 each, that state adds up to an input."""
 TERMS = 200
 """Of such a sum, each of which may be as far off as a sine."""
 ROUNDED, HALF_ROUNDED = 2**-18, 2**-9
@@ -48,13 +50,12 @@ def fault(case: Case, device: sad.Device) -> str:
     graph = case.graph
     shapes = [_shape(case, v.shape) for v in graph.inputs]
     data = [rng.uniform(-1, 1, shape).astype(np.float32) for shape in shapes]
-    active = [True] * len(data)
     dots = [rng.uniform(-1, 1, shape).astype(np.float32) for shape in shapes]
     bars = [rng.uniform(-1, 1, _shape(case, v.shape)).astype(np.float32) for v in graph.outputs]
     tried = {
         "primal": (graph, data),
-        "vjp": (_vjp(case, active), [*data, *bars]),
-        "jvp": (jvp(graph, active), [*data, *dots]),
+        "vjp": (pulled(case), [*data, *bars]),
+        "jvp": (jvp(graph, [True] * len(data)), [*data, *dots]),
     }
     for name, (one, given) in tried.items():
         found = _difference(case, one, given, device)
@@ -91,9 +92,9 @@ class State:
             self.shift = sad.array(np.float32(number), device=self.shift.device)
 
     def moved(self, x: Any) -> Any:
-        """An input as the graph sees it; also of NumPy arrays."""
+        """An input as the graph sees it, between -1 and 1 as all inputs; also of NumPy arrays."""
         shift = self.shift if isinstance(x, sad.Array) else self.shift.numpy()
-        return x * self.scale + (self.settings.offset + self.table[0]) + shift
+        return (x * self.scale + (self.settings.offset + self.table[0]) + shift) / TERM_COUNT
 
 
 def _stateful(graph: Graph, state: State) -> Callable[..., Any]:
@@ -101,8 +102,10 @@ def _stateful(graph: Graph, state: State) -> Callable[..., Any]:
     rows, table = sad.Array[float, "n"], sad.Array[float, "m", "n"]
 
     @sad.graph
-    def moved(a: rows, b: table, c: rows, d: sad.Array[float, 3], e: sad.Array[float, ()]) -> Any:
-        return run_graph(graph, [state.moved(x) for x in (a, b, c, d, e)], {}, None)
+    def moved(
+        a: rows, b: table, c: rows, d: sad.Array[float, 3], e: sad.Array[float, ()], *others: Any
+    ) -> Any:
+        return run_graph(graph, [state.moved(x) for x in (a, b, c, d, e, *others)], {}, None)
 
     return moved
 
@@ -115,7 +118,7 @@ def _stateful_difference(
     half = sad.array(np.float32(0.5), device=device)
     state = State(1.0, SimpleNamespace(offset=0.25), np.float32([0.125, 3.0]), half)
     function = _stateful(case.graph, state)
-    pulled = _vjp(case, [True] * len(data))
+    backward = pulled(case)
 
     def run() -> list[Any]:
         results, pullback = sad.vjp(function, *(sad.array(x, device=device) for x in data))
@@ -126,22 +129,23 @@ def _stateful_difference(
         state.change(rng)
         moved = [np.asarray(state.moved(x), np.float32) for x in data]
         given = [*moved, *bars]
-        expected, reports = in_numpy(pulled, given, case.sizes)
+        expected, reports = in_numpy(backward, given, case.sizes)
         count = len(case.graph.outputs)
-        expected = [*expected[:count], *(state.scale * one for one in expected[count:])]
+        rate = state.scale / TERM_COUNT
+        expected = [*expected[:count], *(rate * gradient for gradient in expected[count:])]
         found = _ran(run, reports)
         difference = found if isinstance(found, str) else _compared(
-            case, pulled, given, found, expected, device
+            case, backward, given, found, expected, device
         )  # fmt: skip
         if difference:
             return f"{state}: {difference}"
     return ""
 
 
-def _vjp(case: Case, active: Sequence[bool]) -> Graph:
+def pulled(case: Case) -> Graph:
     """The vjp graph; in half of all cases loops have segments."""
     with mock.patch.object(loops, "LITTLE_BYTES", 1 if case.seed % 2 else loops.LITTLE_BYTES):
-        return vjp(case.graph, active)
+        return vjp(case.graph, [True] * len(case.graph.inputs))
 
 
 def _shape(case: Case, shape: Sequence[Any]) -> tuple[int, ...]:

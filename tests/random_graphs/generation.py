@@ -6,10 +6,8 @@ float32 and float64 take the same ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
 
 import numpy as np
 
@@ -18,20 +16,22 @@ from shaderad.ir import arrays, nodes, ops, sizes
 from shaderad.ir import building as b
 from shaderad.ir import composing as c
 from shaderad.ir.arrays import ArrayType, Graph, Value
-from shaderad.ir.sizes import Shape, Size
+from shaderad.ir.sizes import Size
 from shaderad.ir.types import DOUBLE, FLOAT, HALF, INT, Scalar, Struct, Vector
 from shaderad.rules.arrays.scan_operators import fold_by_bin
 from shaderad.rules.arrays.subgraphs import instantiate
 from shaderad.rules.batching import batched
+from tests.random_graphs.maker import (
+    EXTENTS,
+    LARGEST_RANK,
+    Maker,
+    Step,
+    bounded,
+    numbers,
+)
+from tests.random_graphs.nests import MOST_ADDENDS, NESTS
 
-Rng = np.random.Generator
-N, M = sizes.symbol("n"), sizes.symbol("m")
-EXTENTS: tuple[Size, ...] = (N, M, 3)
 SIZES = (0, 1, 2, 3, 5, 8, 65, 300)
-LARGEST_RANK = 4
-LARGEST_DEGREE = 2
-"""Symbols whose product an array may be as long as."""
-Step = Callable[["Maker", Value], Value]
 
 
 @dataclass(frozen=True)
@@ -46,55 +46,7 @@ class Case:
 def case(seed: int) -> Case:
     rng = np.random.default_rng(seed)
     known = {name: int(SIZES[rng.integers(len(SIZES))]) for name in "nm"}
-    return Case(Maker(rng).graph(), known, seed)
-
-
-class Maker:
-    """One graph while it grows."""
-
-    def __init__(self, rng: Rng, shapes: Sequence[Shape] = ((N,), (M, N), (N,), (3,), ())) -> None:
-        self.rng = rng
-        self.inputs = [Value(ArrayType(FLOAT, shape)) for shape in shapes]
-        self.pool = list(self.inputs)
-
-    def graph(self) -> Graph:
-        self.grow(self.whole(3, 12))
-        return Graph(tuple(self.inputs), tuple(self.pool[-3:]))
-
-    def grow(self, steps: int) -> None:
-        for _ in range(steps):
-            x = self.pick(self.pool)
-            made = bounded(self.pick(STEPS)(self, x))
-            if len(made.shape) <= LARGEST_RANK and degree(made) <= LARGEST_DEGREE:
-                self.pool.append(made)
-
-    def pick(self, choices: Any) -> Any:
-        return choices[self.rng.integers(len(choices))]
-
-    def whole(self, low: int, high: int) -> int:
-        return int(self.rng.integers(low, high))
-
-    def alike(self, x: Value) -> Value:
-        return self.pick([v for v in self.pool if v.shape == x.shape])
-
-    def axis(self, x: Value) -> int:
-        return self.whole(0, len(x.shape))
-
-
-def degree(x: Value) -> int:
-    return sum(len(sizes.symbols(extent)) for extent in x.shape)
-
-
-def bounded(x: Value) -> Value:
-    """Values between -1 and 1, so that chains of products stay in range."""
-    return b.applied(ops.SIN, x) if x.element == FLOAT else x
-
-
-def numbers(shape: tuple[Size, ...], axis: int, modulus: int, shift: int) -> Value:
-    """Whole numbers from `shift` on, in turn; no `modulus` in use divides 11."""
-    i = c.variable("i", INT)
-    rest = c.apply(ops.MOD, c.apply(ops.MUL, i, c.whole(11)), c.whole(modulus))
-    return b.elementwise(c.apply(ops.ADD, rest, c.whole(shift)), {"i": b.iota(shape, axis)}, shape)
+    return Case(Maker(rng, STEPS, known).graph(), known, seed)
 
 
 # -- steps ------------------------------------------------------------------------------------
@@ -199,7 +151,7 @@ def laid_out(maker: Maker, x: Value) -> Value:
     """Through no, one or two layout nodes, which use nothing but `x`."""
     for _ in range(maker.whole(0, 3)):
         made = maker.pick(LAYOUTS)(maker, x)
-        x = made if len(made.shape) <= LARGEST_RANK and degree(made) <= LARGEST_DEGREE else x
+        x = made if maker.is_small(made.shape) else x
     return x
 
 
@@ -332,7 +284,7 @@ def multiplied(maker: Maker, x: Value) -> Value:
     *columns, _ = y.shape
     shape = (*rows, *columns, count)
     last = len(shape) - 1
-    if len(shape) > LARGEST_RANK:
+    if not maker.is_small(shape, MOST_ADDENDS):
         return x
     left = b.broadcast(x, shape, (*range(len(rows)), last))
     right = b.broadcast(y, shape, (*range(len(rows), last), last))
@@ -496,11 +448,12 @@ def in_batches(maker: Maker, x: Value) -> Value:
         return x
     extent, other = x.shape[0], maker.pick(maker.pool)
     is_mapped = bool(other.shape) and other.shape[0] == extent and bool(maker.whole(0, 2))
-    row = Maker(maker.rng, (x.shape[1:], other.shape[is_mapped:]))
+    row = Maker(maker.rng, maker.steps, maker.known, (x.shape[1:], other.shape[is_mapped:]))
     row.grow(maker.whole(1, 4))
     body = Graph(tuple(row.inputs), tuple(row.pool[-1:]))
-    whole, _ = batched(body, (True, is_mapped), extent)
-    (result,) = instantiate(whole, (x, other))
+    shared = [maker.add_input(*v.shape) for v in row.inputs[2:]]
+    whole, _ = batched(body, (True, is_mapped, *(False for _ in shared)), extent)
+    (result,) = instantiate(whole, (x, other, *shared))
     return result
 
 
@@ -512,5 +465,5 @@ STEPS: tuple[Step, ...] = (
     joined, sliced, placed, rolled, gathered, gathered, read_together, scattered,
     scattered_together, binned, in_other_floats, last_written, reduced, normalised, multiplied,
     multiplied, convolved, scanned, ordered, extreme, looped, unused_carry, unused_results, masked,
-    in_halves, in_batches,
+    in_halves, in_batches, *NESTS,
 )  # fmt: skip

@@ -50,9 +50,11 @@ class TransposedElements:
     @cached_property
     def axis(self) -> int | None:
         """The axis along which what is read in tiles lies side by side; `None` without such."""
-        if self._work.bounds != "unchecked":
+        shape = self.values[0].shape
+        *long, last = [axis for axis, extent in enumerate(shape) if _may_fill_tiles(extent)] or [-1]
+        if self._work.bounds != "unchecked" or last != len(shape) - 1:
             return None
-        counts = {axis: len(self._tiled(axis)) for axis in range(len(self.values[0].shape) - 1)}
+        counts = {axis: len(self._tiled(axis)) for axis in long}
         best = max(counts, key=lambda axis: counts[axis], default=None)
         return best if best is not None and counts[best] else None
 
@@ -78,6 +80,11 @@ class TransposedElements:
         lines = workgroup // TILE
         writer = _TileWriter(self.values, self._reads, self.axis, lines)
         return writer.kernel(self._work.kernel.name)
+
+
+def _may_fill_tiles(extent: Size) -> bool:
+    """True for extents of a tile or more, and for open ones."""
+    return not isinstance(extent, int) or extent >= TILE
 
 
 class _TileWriter:
