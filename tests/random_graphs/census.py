@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from shaderad.plan.loops import STEP
+
 from shaderad.compiler.launch_shapes import LaunchShape
 from shaderad.ir import arrays
 from shaderad.ir.arrays import Graph
 from shaderad.ir.nodes import For
 from shaderad.ir.types import Access
 from shaderad.plan.choices import PlanChoices
-from shaderad.plan.loops import STEP
 from shaderad.plan.nest.scan_sharing import ScanSharing
 from shaderad.plan.planning import PORTABLE_BUFFER_LIMIT, plan
 from shaderad.plan.steps import (
