@@ -233,13 +233,11 @@ class _Planner:
     def _fuse_reductions_with_groups(self) -> None:
         """Replaces each group and a reduction that reads the same arrays by one pass."""
         for node in [work for _, work in self._ordered if isinstance(work, Reduction)]:
-            x = node.operands[0]
-            key = self._key_of_group(x.shape, self._level(base_of(x)).own)
-            group = self._groups.get(key)
-            both = None if group is None else self._beside(node, group)
-            if both is None:
+            key = self._group_beside(node.operands[0])
+            both = None if key is None else self._beside(node, self._groups[key])
+            if key is None or both is None:
                 continue
-            del self._groups[key]
+            group = self._groups.pop(key)
             self._ordered = [
                 (level, both if work is group else work)
                 for level, work in self._ordered
@@ -275,15 +273,20 @@ class _Planner:
             if not isinstance(work, Node) or work not in taken
         ]
 
-    def _key_of_group(self, shape: Shape, level: int) -> tuple[Shape, int]:
-        """The key of the group of this shape; for one axis, which may be the reshape of several,
-        else of one with as many elements.
+    def _group_beside(self, x: Value) -> tuple[Shape, int] | None:
+        """The key of a group that a pass over `x` can store: one of as many elements.
+
+        Values that a thread computes at its own index are there in groups of their shape alone;
+        kernels of other shapes read them from memory. `x` of one axis may be a reshape of several.
         """
-        if len(shape) > 1 or (shape, level) in self._groups:
-            return shape, level
-        count = sizes.product(shape)
-        alike = (seen for seen, at in self._groups if at == level and sizes.product(seen) == count)
-        return next(alike, shape), level
+        base, level = base_of(x), self._level(x).anywhere
+        keys = [(x.shape, level)]
+        if len(x.shape) == 1:
+            count = sizes.product(x.shape)
+            keys += (k for k in self._groups if k[1] == level and sizes.product(k[0]) == count)
+        if base.shape == x.shape or len(x.shape) == 1:
+            keys.insert(0, (base.shape, self._level(base).own))
+        return next((key for key in keys if key in self._groups), None)
 
     def _beside(self, node: Reduction, group: list[Value]) -> RunPass | None:
         """The pass of the reduction `node` that also stores `group`, element by element.

@@ -155,3 +155,23 @@ def test_sums_of_rows_and_of_vectors(shape: tuple[int, int], either: sad.Device)
     sums, doubled = both(sad.array(pairs, dtype=float2))
     np.testing.assert_allclose(sums.numpy(), (pairs.astype(float) ** 2).sum(1), atol=1e-3)
     np.testing.assert_array_equal(doubled.numpy(), pairs * 2)
+
+
+@pytest.mark.gpu
+def test_a_pass_over_other_axes_comes_after_the_arrays_that_it_reads(either: sad.Device) -> None:
+    """The value has as many elements as the gradients, in another order."""
+    rng = np.random.default_rng(6)
+    x, y = (rng.uniform(-1, 1, (36, 64)).astype(np.float32) for _ in range(2))
+    bar = rng.uniform(-1, 1, (64, 36)).astype(np.float32)
+
+    @sad.graph
+    def turned(x: Any, y: Any, scale: Any) -> Any:
+        return sad.sin(x.T + (y * scale).T)
+
+    value, pullback = sad.vjp(turned, *map(sad.array, (x, y, np.float32(0.7))))
+    gradients = pullback(sad.array(bar))  # Before the value is asked for: one plan computes both.
+    angle = x.astype(float) + y.astype(float) * 0.7
+    x_bar = np.cos(angle) * bar.T
+    expected = np.sin(angle).T, x_bar, x_bar * 0.7, np.sum(x_bar * y)
+    for found, exact in zip((value, *gradients), expected, strict=True):
+        np.testing.assert_allclose(found.numpy(), exact, atol=1e-4)
