@@ -87,7 +87,7 @@ def dispatch_count(device: Any, step: Callable[[], Any]) -> int:
     begin = recorder.open()
     try:
         step()
-        return recorder.mark().dispatches - begin.dispatches
+        return recorder.finish().dispatches - begin.dispatches
     finally:
         recorder.close()
 

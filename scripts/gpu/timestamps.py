@@ -28,7 +28,7 @@ def dispatches_of(device: sad.Device, step: Callable[[], object]) -> list[Dispat
     try:
         step()
         device.synchronize()
-        found = recorder.dispatches(begin, recorder.mark())
+        found = recorder.dispatches(begin, recorder.finish())
     finally:
         recorder.close()
     return [

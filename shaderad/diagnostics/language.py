@@ -198,6 +198,10 @@ MESSAGES: dict[str, Message] = {
         "{found} stands where a function is expected",
         help="pass the function itself: `f`, not `f(x)`",
     ),
+    "SR0296": _call(
+        "`sad.profiled` cannot profile `{name}`: it is {kind}, so its body runs after the call",
+        help="write `with sad.profile() as profile:` around the code that runs kernels",
+    ),
     "SR0230": _language(
         "`sad.{name}` works inside kernels only",
         help="call it in a `@sad.kernel` or `@sad.function`",

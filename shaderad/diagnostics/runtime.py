@@ -246,6 +246,10 @@ MESSAGES: dict[str, Message] = {
         help="`print(profile)` shows counts and bytes; another device of `sad.devices()` may have "
         "times",
     ),
+    "SR0654": _device(
+        "there is no timeline: the profile has not ended",
+        help="call `profile.chrome_trace(path)` after the end of `with sad.profile() as profile:`",
+    ),
     "SR0660": _bounds(
         "index {index} is out of range for {array} of length {length}{place}",
         note="reports since the last synchronisation: {count}; this was the first",

@@ -6,7 +6,7 @@ import threading
 from dataclasses import dataclass
 
 from shaderad.device.devices import Device
-from shaderad.runtime.clocks.observing import DeviceClock, RecordedDispatch, Spending
+from shaderad.runtime.clocks.observing import RecordedDispatch, Spending
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,6 @@ class DispatchRecorder:
         self._runtime = device.runtime
         self._lock = threading.Lock()
         self._open_count = 0
-        self._clock: DeviceClock | None = None
         self._dispatches: list[RecordedDispatch] = []
         self._spendings: list[tuple[Spending, float]] = []
 
@@ -47,31 +46,33 @@ class DispatchRecorder:
         """Begins to record, unless another profile has; returns the place of the beginning."""
         with self._lock:
             if self._open_count == 0:
-                self._dispatches, self._spendings = [], []
-                self._clock = self._runtime.observe(self)
+                self._runtime.observe(self)
             self._open_count += 1
-        return self.mark()
-
-    def mark(self) -> Mark:
-        """The place behind all that was recorded."""
         return Mark(len(self._dispatches), len(self._spendings))
 
+    def finish(self) -> Mark:
+        """Waits for all that was recorded; returns the place behind it, and behind the wait."""
+        dispatch_count = len(self._dispatches)
+        self._runtime.wait()
+        return Mark(dispatch_count, len(self._spendings))
+
     def close(self) -> None:
-        """Ends what `open` began."""
+        """Ends what `open` began; forgets the record after the last profile."""
         with self._lock:
             self._open_count -= 1
             if self._open_count == 0:
+                self._dispatches, self._spendings = [], []
                 self._runtime.observe(None)
 
     def dispatches(self, begin: Mark, end: Mark) -> list[Timed]:
         """The dispatches between two places, once the device has finished them."""
         records = self._dispatches[begin.dispatches : end.dispatches]
-        if self._clock is None:
+        times = self._runtime.milliseconds(end.dispatches)
+        if times is None:
             return [Timed(dispatch, None, None) for dispatch in records]
-        times = self._clock.milliseconds()[begin.dispatches : end.dispatches]
         return [
-            Timed(dispatch, start, end - start)
-            for dispatch, (start, end) in zip(records, times, strict=True)
+            Timed(dispatch, start, stop - start)
+            for dispatch, (start, stop) in zip(records, times[begin.dispatches :], strict=True)
         ]
 
     def milliseconds(self, spending: Spending, begin: Mark, end: Mark) -> float:

@@ -32,6 +32,14 @@ class _Row(Protocol):
 
 def table(rows: Sequence[_Row], compile_ms: float, upload_ms: float, wait_ms: float) -> str:
     """The lines of a table, and of what the host waited for."""
+    lines = _lines(rows) if rows else ["no kernel ran on this device"]
+    spent = {"compiling": compile_ms, "uploading": upload_ms, "waiting": wait_ms}
+    lines.append("host: " + ", ".join(f"{time:.1f} ms {doing}" for doing, time in spent.items()))
+    return "\n".join(lines)
+
+
+def _lines(rows: Sequence[_Row]) -> list[str]:
+    """A line of titles, one for each row, and the sum of times."""
     cells = [_TITLES, *map(_cells, rows)]
     widths = [max(_LEAST_WIDTH, *map(len, column)) for column in zip(*cells, strict=True)]
     lines = [_line(row, widths) for row in cells]
@@ -40,9 +48,7 @@ def table(rows: Sequence[_Row], compile_ms: float, upload_ms: float, wait_ms: fl
         lines.append(f"{sum(times):.3f} ms on the device")
     else:
         lines.append("no times: this device has no timestamp queries")
-    spent = {"compiling": compile_ms, "uploading": upload_ms, "waiting": wait_ms}
-    lines.append("host: " + ", ".join(f"{time:.1f} ms {doing}" for doing, time in spent.items()))
-    return "\n".join(lines)
+    return lines
 
 
 def _cells(row: _Row) -> tuple[str, ...]:

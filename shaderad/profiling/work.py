@@ -5,14 +5,25 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 
+from shaderad.compiler.artifact import BindingAccess
 from shaderad.ir.types import byte_count
 from shaderad.lower.bindings import Lowered, Resource, Role, Word, WordKind
 from shaderad.profiling.operations import OperationCounter, UncountableError
 from shaderad.runtime.clocks.observing import RecordedDispatch
 
 _NO_ARRAYS = (Role.REPORT, Role.PRINT, Role.SAMPLER, Role.SAMPLED)
+
+
+def without_number(dispatch: RecordedDispatch, lowered: Lowered) -> RecordedDispatch:
+    """A dispatch without its number on the device, so that repeated dispatches are equal."""
+    words = bytearray(dispatch.words)
+    for k, word in enumerate(lowered.words):
+        if word.kind is WordKind.LAUNCH:
+            words[4 * k : 4 * k + 4] = bytes(4)
+    return replace(dispatch, words=bytes(words))
 
 
 class DispatchWork:
@@ -40,14 +51,20 @@ class DispatchWork:
     @property
     def bytes(self) -> int:
         """The bytes of the arrays that it binds, each once."""
-        bound = self._dispatch.bound_bytes
-        if self._lowered is None:
-            return sum(bound)
-        resources = self._lowered.resources
-        return sum(map(self._bytes_of, resources, bound))
+        resources = () if self._lowered is None else self._lowered.resources
+        resource_by_slot = {resource.slot: resource for resource in resources}
+        bindings = self._dispatch.program.bindings
+        slots = [b.slot for b in bindings if b.access is not BindingAccess.UNIFORM]
+        pairs = zip(map(resource_by_slot.get, slots), self._dispatch.bound_bytes, strict=True)
+        return sum(self._bytes_of(resource, bound) for resource, bound in pairs)
 
-    def _bytes_of(self, resource: Resource, bound: int) -> int:
-        """The bytes of the arrays in a binding, which may be longer: buffers serve again."""
+    def _bytes_of(self, resource: Resource | None, bound: int) -> int:
+        """The bytes of the arrays in a binding, which may be longer: buffers serve again.
+
+        A binding without a resource is an array of a loaded build, or of the library.
+        """
+        if resource is None:
+            return bound
         if resource.role in _NO_ARRAYS:
             return 0
         counts = [*map(self._count_of, resource.members)]

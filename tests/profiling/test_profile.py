@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import shaderad as sad
+from shaderad.profiling.operations import OperationCounter
 from tests.devices import entered
 
 COUNT = 5000
@@ -35,6 +37,11 @@ def halved(i: sad.Index, x: sad.In[float], out: sad.Out[int]):
         value *= 2.0
         count += 1
     out[i] = count
+
+
+@sad.kernel
+def gathered(i: sad.Index, x: sad.In[float], places: sad.In[int], out: sad.Out[float]):
+    out[i] = 2.0 * x[places[i]]
 
 
 def row(profile: Any, name: str, kind: str = "kernel") -> Any:
@@ -210,11 +217,91 @@ def test_a_failure_inside_ends_the_profile(device: sad.Device) -> None:
     assert device.runtime.observer is None
 
 
+def test_dispatches_of_others_after_the_end_do_not_count(
+    device: sad.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, wait = given(), device.runtime.wait
+
+    def wait_while_another_thread_runs() -> None:
+        wait()
+        monkeypatch.undo()
+        powers(x, 1)
+
+    with sad.profile() as outer, sad.profile() as inner:
+        powers(x, 1)
+        monkeypatch.setattr(device.runtime, "wait", wait_while_another_thread_runs)
+    assert row(inner, "powers").count == 1
+    assert row(outer, "powers").count == 2
+
+
+def test_the_errors_of_a_closed_device_hide_no_others(device: sad.Device) -> None:
+    runtime = device.capabilities.runtime
+    other = sad.open_device(runtime)
+    with pytest.raises(sad.DeviceError, match="SR0610"), sad.profile(other):
+        other.close()
+
+    def fail() -> None:
+        other = sad.open_device(runtime)
+        with sad.profile(other):
+            other.close()
+            raise ValueError("mine")
+
+    with pytest.raises(ValueError, match="mine"):
+        fail()
+
+
+def test_a_profile_is_data_after_its_end(device: sad.Device, tmp_path: Path) -> None:
+    profile = sad.profile()
+    with profile:
+        powers(given(), 1)
+        assert "has not ended" in str(profile)
+        with pytest.raises(sad.DeviceError, match="SR0654"):
+            profile.chrome_trace(tmp_path / "trace.json")
+    copied = pickle.loads(pickle.dumps(profile))
+    assert copied.rows == profile.rows
+    assert str(copied) == str(profile)
+
+
+def test_equal_dispatches_are_counted_once(
+    device: sad.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts: list[int] = []
+    count = OperationCounter.count
+
+    def counted(self: OperationCounter, numbers: Any) -> float:
+        counts.append(1)
+        return count(self, numbers)
+
+    monkeypatch.setattr(OperationCounter, "count", counted)
+    x, places = given(), sad.array(np.zeros(COUNT, np.int32))
+    with sad.profile() as profile:
+        for _ in range(4):
+            gathered(x, places)
+        gathered(x, places, dim=COUNT - 1)
+    assert row(profile, "gathered").count == 5
+    assert len(counts) == 2
+
+
+def test_functions_whose_body_runs_later_are_refused(device: sad.Device) -> None:
+    def parts() -> Any:
+        yield 1
+
+    async def later() -> None: ...
+
+    with pytest.raises(sad.CallError, match="`parts`: it is a generator function"):
+        sad.profiled(parts)
+    with pytest.raises(sad.CallError, match="`later`: it is a coroutine function"):
+        sad.profiled(later)
+    with pytest.raises(sad.CallError, match="SR0295"):
+        sad.profiled(5)  # type: ignore[arg-type]
+
+
 def test_bad_arguments_are_named(device: sad.Device) -> None:
     with pytest.raises(sad.DeviceError, match="SR0651"):
         sad.profile("wgpu")  # type: ignore[arg-type]
     with sad.profile() as profile:
         pass
     assert profile.rows == ()
+    assert str(profile).startswith("no kernel ran on this device")
     with pytest.raises(sad.DeviceError, match="SR0652"), profile:
         pass

@@ -59,8 +59,8 @@ class DeviceClock(ABC):
         """The dispatches so far."""
 
     @abstractmethod
-    def milliseconds(self) -> list[tuple[float, float]]:
-        """The beginning and end of each dispatch, once the device has finished all of them."""
+    def milliseconds(self, count: int) -> list[tuple[float, float]]:
+        """The beginning and end of each of the first `count` dispatches, which have finished."""
 
     def next_pair(self, sets: list[QuerySet], new_set: Callable[[], QuerySet]) -> int:
         """The first index of the next dispatch in the last of `sets`, to which one may be added."""
@@ -70,9 +70,10 @@ class DeviceClock(ABC):
         self.count += 1
         return index
 
-    def counts(self) -> Sequence[int]:
-        """The timestamps in each query set."""
-        total = 2 * self.count
+    @staticmethod
+    def counts(count: int) -> Sequence[int]:
+        """The timestamps of the first `count` dispatches in each query set that has any."""
+        total = 2 * count
         return [min(QUERY_SET_SIZE, total - start) for start in range(0, total, QUERY_SET_SIZE)]
 
 
@@ -93,11 +94,15 @@ class Observable(Guarded):
         self.clock = None
 
     @guarded
-    def observe(self, observer: Observer | None) -> DeviceClock | None:
-        """Lets `observer` watch from now on, or nobody; returns the clock that times dispatches."""
+    def observe(self, observer: Observer | None) -> None:
+        """Lets `observer` watch from now on, or nobody."""
         self.observer = observer
         self.clock = None if observer is None else self.new_clock()
-        return self.clock
+
+    @guarded
+    def milliseconds(self, count: int) -> list[tuple[float, float]] | None:
+        """The times of the first `count` dispatches since `observe`, all of them finished."""
+        return None if self.clock is None else self.clock.milliseconds(count)
 
     @abstractmethod
     def new_clock(self) -> DeviceClock | None:

@@ -26,9 +26,9 @@ class SlangpyClock(DeviceClock):
         pool.reset()
         return pool
 
-    def milliseconds(self) -> list[tuple[float, float]]:
+    def milliseconds(self, count: int) -> list[tuple[float, float]]:
         per_tick = 1e3 / self._native.info.timestamp_frequency
         times: list[float] = []
-        for pool, count in zip(self._pools, self.counts(), strict=True):
-            times += [per_tick * ticks for ticks in pool.get_results(0, count)]
+        for pool, size in zip(self._pools, self.counts(count), strict=False):
+            times += [per_tick * ticks for ticks in pool.get_results(0, size)]
         return pairs_of(times)

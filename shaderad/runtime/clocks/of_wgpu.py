@@ -36,14 +36,14 @@ class WgpuClock(DeviceClock):
     def _new_set(self) -> Any:
         return self._native.create_query_set(type="timestamp", count=QUERY_SET_SIZE)
 
-    def milliseconds(self) -> list[tuple[float, float]]:
+    def milliseconds(self, count: int) -> list[tuple[float, float]]:
         period = 1e-6 * lib.wgpuQueueGetTimestampPeriod(self._native.queue._internal)
         times: list[float] = []
-        for queries, count in zip(self._sets, self.counts(), strict=True):
+        for queries, size in zip(self._sets, self.counts(count), strict=False):
             usage = _QUERY_RESOLVE | _COPY_SRC
-            resolved = self._native.create_buffer(size=8 * count, usage=usage)
+            resolved = self._native.create_buffer(size=8 * size, usage=usage)
             encoder = self._native.create_command_encoder()
-            encoder.resolve_query_set(queries, 0, count, resolved, 0)
+            encoder.resolve_query_set(queries, 0, size, resolved, 0)
             self._native.queue.submit([encoder.finish()])
             ticks = np.frombuffer(self._native.queue.read_buffer(resolved), np.uint64)
             times += [period * int(tick) for tick in ticks]
