@@ -246,6 +246,8 @@ class Lowered:
     """True if a window of its items can run by itself, and arrays begin anywhere in bindings."""
     body: tuple[Stmt, ...] | None = field(default=None, compare=False, repr=False)
     """The statements for one index, by which its operations are counted; `None` if it has none."""
+    index_names: tuple[str, ...] = field(default=(), compare=False)
+    """The names of the index in `body`, one for each axis of the launch."""
 
     @cached_property
     def has_offset(self) -> frozenset[tuple[Role, str]]:

@@ -205,6 +205,7 @@ def _write(module: Module, resolved: Resolved) -> Lowered:
         additions=() if adjoint is None else _additions(module, adjoint),
         is_windowed=module.variant.is_windowed,
         body=body,
+        index_names=module.kernel.index_names,
     )
 
 

@@ -1,23 +1,26 @@
 """The floating-point operations of a kernel's body at one index.
 
 Numbers that the host knows, such as sizes, decide how often loops run and which branches are taken.
-Where they do not, the more expensive branch counts. Index 0 stands for all indices, and the middle
-iteration of a loop for all of its iterations.
+Where they do not, the more expensive branch counts. The middle iteration of a loop stands for all
+of its iterations. A function such as ``sin`` is one operation per component.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from shaderad.ir import nodes, ops
 from shaderad.ir.nodes import Expr, Stmt
-from shaderad.ir.types import BOOL, INT, UINT, is_float, scalars
-from shaderad.ir.walk import changed, children, reads, writes
+from shaderad.ir.types import BOOL, INT, UINT, Type, is_float, leaves
+from shaderad.ir.walk import changed, children
 
 _WHOLE = (INT, UINT, BOOL)
 _PRODUCTS = frozenset({ops.DOT, ops.MATMUL})
+_MOVES = frozenset({ops.SELECT, ops.TRANSPOSE})
+"""They compute nothing."""
 
 Numbers = Mapping[str, Any]
 """Whole numbers that are known, by the name of a variable."""
@@ -37,16 +40,14 @@ class OperationCounter:
 
     def __init__(self, body: Sequence[Stmt], length: Callable[[str, int], int | None]) -> None:
         self._body, self._length = body, length
-        self._indices = reads(body) - writes(body)
-        """Names that nothing assigns: those of indices, besides uniforms."""
 
-    def count(self, uniforms: Numbers) -> float:
-        """The operations of the body.
+    def count(self, numbers: Numbers) -> float:
+        """The operations of the body, where `numbers` has its index and the uniforms.
 
         Raises:
             UncountableError: If a loop's number of iterations is not known.
         """
-        return self._of_block(self._body, {**dict.fromkeys(self._indices, 0), **uniforms})
+        return self._of_block(self._body, numbers)
 
     def _of_block(self, body: Iterable[Stmt], known: Numbers) -> float:
         """The operations of statements."""
@@ -64,7 +65,7 @@ class OperationCounter:
             case nodes.Assign():
                 numbers.pop(s.name, None)
             case nodes.Accumulate() | nodes.AccumulateGradient():
-                own += _float_count(s.value)
+                own += _float_count(s.value.type)
             case nodes.If():
                 own += self._of_branches(s, numbers)
             case nodes.For():
@@ -159,21 +160,22 @@ def _applied(e: nodes.Apply, values: Sequence[Any]) -> Any:
     return bool(value) if e.type == BOOL else int(value)
 
 
-def _float_count(e: Expr) -> int:
-    """The floats in a value."""
-    return sum(map(is_float, scalars(e.type)))
+@cache
+def _float_count(t: Type) -> int:
+    """The floats in a value of type `t`."""
+    return sum(is_float(leaf.scalar) for leaf in leaves(t))
 
 
 def _operation_count(e: nodes.Apply) -> int:
-    count = _float_count(e)
+    if e.op in _MOVES:
+        return 0
+    count = _float_count(e.type)
     if e.op in _PRODUCTS:
-        factors = sum(map(_float_count, e.args))
-        inner = factors // 2 if e.op == ops.DOT else _inner(e)
-        return count * (2 * inner - 1)
+        return count * (2 * _inner(e) - 1)
     return 2 * count if e.op == ops.MAD else count
 
 
 def _inner(e: nodes.Apply) -> int:
     """The terms of each sum of a product of matrices and vectors."""
-    left, right = (_float_count(argument) for argument in e.args)
-    return max(1, round(math.sqrt(left * right / max(1, _float_count(e)))))
+    left, right = (_float_count(argument.type) for argument in e.args)
+    return math.isqrt(left * right // _float_count(e.type))

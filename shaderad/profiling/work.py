@@ -92,11 +92,13 @@ class DispatchWork:
         """The operations of floats at all indices; `None` if they depend on data, or are unread."""
         if self._lowered is None or self._lowered.body is None:
             return None
+        first, end = self._span
+        numbers = {**self._uniforms, **self._middle(self._lowered.index_names)}
         try:
-            own = OperationCounter(self._lowered.body, self._length).count(self._uniforms)
+            own = OperationCounter(self._lowered.body, self._length).count(numbers)
         except UncountableError:
             return None
-        return own * self._index_count
+        return own * (end - first)
 
     @property
     def _uniforms(self) -> Mapping[str, int]:
@@ -109,8 +111,15 @@ class DispatchWork:
         return self._numbers.get((WordKind.SHAPE, array, axis), count)
 
     @property
-    def _index_count(self) -> int:
-        """The indices for which the body runs."""
+    def _span(self) -> tuple[int, int]:
+        """The numbers of the first index for which the body runs, and after the last one."""
         threads = math.prod(self._dispatch.groups) * math.prod(self._dispatch.program.workgroup)
-        last = self._numbers.get((WordKind.THREAD_COUNT, "", 0), threads)
-        return last - self._numbers.get((WordKind.FIRST_ITEM, "", 0), 0)
+        first = self._numbers.get((WordKind.FIRST_ITEM, "", 0), 0)
+        return first, self._numbers.get((WordKind.THREAD_COUNT, "", 0), threads)
+
+    def _middle(self, names: Sequence[str]) -> Mapping[str, int]:
+        """The index that stands for all: in the middle of each axis, and so inside of borders."""
+        inner = [self._numbers.get((WordKind.DIM, "", axis), 1) for axis in range(1, len(names))]
+        first, end = self._span
+        places = [(first + end - 1) // 2 // math.prod(inner), *[(n - 1) // 2 for n in inner]]
+        return dict(zip(names, places, strict=False))
