@@ -294,6 +294,8 @@ def _combined(r: GraphRun, op: Reducer, left: ArrayValue, right: ArrayValue) -> 
 
 def _scan(r: GraphRun, node: arrays.Scan, x: ArrayValue) -> ArrayValue:
     """Hillis, Steele, *Data parallel algorithms*, CACM 29 (1986)."""
+    if not prod(x.shape):
+        return x
     numbers, distance = _numbers(x.shape), 1
     totals = x.at(numbers)
     while distance < x.shape[-1]:

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from shaderad.plan.loops import STEP
-
 from shaderad.compiler.launch_shapes import LaunchShape
 from shaderad.ir import arrays
 from shaderad.ir.arrays import Graph
@@ -30,6 +28,9 @@ from shaderad.plan.steps import (
 )
 
 GROUP_BYTES = 32768
+
+IN_THREAD = "step"
+"""The counter of a loop in a thread."""
 
 
 def work_kinds(graph: Graph, sizes: Mapping[str, int], shape: LaunchShape) -> set[str]:
@@ -70,7 +71,7 @@ def _of_elements(step: RunKernel) -> Iterator[str]:
         yield "elements by four"
     else:
         yield "elements"
-    if any(isinstance(s, For) and s.variable == STEP for s in work.kernel.body):
+    if any(isinstance(s, For) and s.variable == IN_THREAD for s in work.kernel.body):
         yield "loop in a thread"
 
 
