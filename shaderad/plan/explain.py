@@ -126,11 +126,8 @@ class _Text:
     def _pass(self, step: RunPass) -> str:
         node = step.node
         is_scan = isinstance(node, arrays.Scan)
-        kind, ops = (
-            ("scan", (node.op,))
-            if is_scan
-            else ("reduce", tuple(op for op, _ in operators_of(node)))
-        )
+        kind = "scan" if is_scan else "reduce"
+        ops = [node.op] if is_scan else [op for op, _ in operators_of(node)]
         name, epilogue = step.producer.kernel.name, step.epilogue
         is_read = name in ("input", "map_elements") and len(step.producer.reads) == 1
         fused = "" if is_read else f" of {name}"

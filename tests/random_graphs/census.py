@@ -13,6 +13,7 @@ from shaderad.ir.arrays import Graph
 from shaderad.ir.nodes import For
 from shaderad.ir.types import Access
 from shaderad.plan.choices import PlanChoices
+from shaderad.plan.nest.loops.in_thread import COUNTER
 from shaderad.plan.nest.scan_sharing import ScanSharing
 from shaderad.plan.planning import PORTABLE_BUFFER_LIMIT, plan
 from shaderad.plan.steps import (
@@ -28,9 +29,6 @@ from shaderad.plan.steps import (
 )
 
 GROUP_BYTES = 32768
-
-IN_THREAD = "step"
-"""The counter of a loop in a thread."""
 
 
 def work_kinds(graph: Graph, sizes: Mapping[str, int], shape: LaunchShape) -> set[str]:
@@ -71,7 +69,7 @@ def _of_elements(step: RunKernel) -> Iterator[str]:
         yield "elements by four"
     else:
         yield "elements"
-    if any(isinstance(s, For) and s.variable == IN_THREAD for s in work.kernel.body):
+    if any(isinstance(s, For) and s.variable == COUNTER for s in work.kernel.body):
         yield "loop in a thread"
 
 

@@ -24,6 +24,8 @@ from shaderad.plan.simplify import exact_products, simplified
 from shaderad.plan.steps import RunKernel
 from shaderad.plan.storage import is_fused_node, is_reported_gather
 
+COUNTER = "step"
+"""The counter of a loop with a number of iterations."""
 COUNT = "count"
 
 
@@ -149,7 +151,7 @@ class _LoopKernel:
     def _counted(self, writer: Writer) -> list[Stmt]:
         node = self._node
         assert isinstance(node, arrays.Loop)
-        counter = writer.local("step", INT)
+        counter = writer.local(COUNTER, INT)
         step = iteration_of(node, writer.positions.of(counter))
         self._bind_rest(writer, step)
         stop = writer.positions.size(node.count)
