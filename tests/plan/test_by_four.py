@@ -64,8 +64,9 @@ FLAT, ROWS = floats(8), floats(5, 8)
         # Three of a four, and one of the next.
         (lambda x: x[1:9] + x[:8], (floats(12),), {"n0": 12}, (1, 1, 1, 0)),
         (lambda x: sad.reverse(x) + x, (FLAT,), {"n0": 8}, (2, 0, 1, 0)),
-        # Adjacent elements of the result lie in different rows.
-        (lambda x: sad.transpose(x) * 2.0, (floats(4, 8),), {"n0": 4, "n1": 8}, (0, 4, 1, 0)),
+        # Nothing can be loaded by four: adjacent threads then load adjacent elements.
+        (lambda x: sad.transpose(x) * 2.0, (floats(4, 8),), {"n0": 4, "n1": 8}, (0, 1, 0, 1)),
+        (lambda x: sad.roll(x, 1) * sad.roll(x, 2), (FLAT,), {"n0": 8}, (0, 2, 0, 1)),
         # Beside a choice, positions may be out of range.
         (lambda x: sad.concatenate([x, x * 2.0]), (FLAT,), {"n0": 8}, (0, 8, 1, 0)),
     ],

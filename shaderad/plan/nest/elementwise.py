@@ -43,7 +43,10 @@ class FourElements:
         are_numbers = all(comes_by_four(v.element) for v in self._values)
         if not are_numbers or self._work.bounds != "unchecked":
             return None
-        return self._trial.loads if self._trial.cost <= COST_LIMIT else None
+        trial = self._trial
+        # Where most loads are single ones, adjacent threads load adjacent elements.
+        is_apart = 2 * trial.reads_apart > len(trial.reads)
+        return None if is_apart or trial.cost > COST_LIMIT else trial.loads
 
     def binding_count(self, chosen: Sequence[bool]) -> int:
         """The number of buffers of the kernel with those of `loads` that are chosen."""

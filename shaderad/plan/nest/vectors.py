@@ -311,6 +311,11 @@ class ThreadElements:
         return self.cost + _READ_COST * len(self.reads) + CHOICE_COST * choices
 
     @property
+    def reads_apart(self) -> int:
+        """The elements whose place among four adjacent ones depends on the thread."""
+        return sum(_four_of(read) is None for read in self.reads)
+
+    @property
     def reads(self) -> Collection[Read]:
         """The elements that it reads from memory, by their numbers."""
         return self._reads.elements
