@@ -155,7 +155,7 @@ class _Text:
         if tile.is_grouped:
             blocks = [tile.block(axis) for axis in range(len(tile.held))]
             team = f", shared in blocks of {_extents(blocks)}"
-        words = f"{words_per_addend(step.sums.work, tile):.3g} words per addend"
+        words = f"{words_per_addend(step.sums.work, tile, self._number):.3g} words per addend"
         held, steps = _extents(tile.held), _extents(tile.steps)
         return f"sum over tiles of {held}, {steps} addends at a time{team}{parts}, {words}"
 

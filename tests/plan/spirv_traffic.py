@@ -27,8 +27,10 @@ class _Op(IntEnum):
     ACCESS_CHAIN = 65
     DECORATE = 71
     CONTROL_BARRIER = 224
+    ATOMIC_ADD = 234
     LOOP_MERGE = 246
     LABEL = 248
+    ATOMIC_FLOAT_ADD = 6035
 
 
 _STORAGE_BUFFER = 12
@@ -43,11 +45,13 @@ class Traffic:
     Attributes:
         loaded: The words that it loads from the buffer of each binding.
         stored: The words that it stores.
+        added: The words that it adds atomically.
         barriers: The barriers of its workgroup.
     """
 
     loaded: Counter[int] = field(default_factory=Counter[int])
     stored: Counter[int] = field(default_factory=Counter[int])
+    added: Counter[int] = field(default_factory=Counter[int])
     barriers: int = 0
 
 
@@ -134,6 +138,8 @@ class _Counter:
                 self._add(traffic.loaded, pointer)
             case (_Op.STORE, (pointer, *_)) if pointer in self._binding_of:
                 self._add(traffic.stored, pointer)
+            case (_Op.ATOMIC_ADD | _Op.ATOMIC_FLOAT_ADD, (_, _, pointer, *_)):
+                self._add(traffic.added, pointer)
             case _:
                 pass
 

@@ -223,4 +223,57 @@ def test_a_product_reads_each_element_once_for_a_block() -> None:
     assert [*traffic.stored.values()] == by_hand.stored
     assert traffic.barriers == by_hand.barriers
     addends = prod(tile.held) * 16
-    assert sum(loaded) / addends == words_per_addend(step.sums.work, tile) == 2 / 128
+    assert sum(loaded) / addends == words_per_addend(step.sums.work, tile, int) == 2 / 128
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(
+    ("x", "w"), [((1, 1024, 1024), (1, 1, 7, 7)), ((16, 256, 256), (16, 16, 3, 3))]
+)
+def test_a_convolution_reads_what_windows_share_once(
+    x: tuple[int, ...], w: tuple[int, ...], parallel: sad.Device
+) -> None:
+    bound = sad.graph(sad.conv).bound((np.ones(x, np.float32), np.ones(w, np.float32)), {})
+    known = bound.form.size_by_name
+    whole = plan(bound.traced.variant.graph, shape=SHAPE)
+    (step,) = PlanChoices(known, GROUP_BYTES, SHAPE).chosen(whole).steps
+    assert isinstance(step, RunTiles)
+    assert step.chosen is not None
+    (work,), tile = step.works, step.chosen.tile
+
+    def number_of(size: Size) -> int:
+        return sizes.evaluate(size, known)
+
+    summed = [*map(number_of, step.sums.work.summed)]
+    loops = [k for k, is_whole in enumerate(tile.are_whole) if not is_whole]
+    trips = [summed[k] // tile.steps[k] for k in loops]
+    if tile.run_steps:
+        run = loops.index(tile.run_axis)
+        trips[run : run + 1] = [trips[run] // tile.run_steps, tile.run_steps]
+    traffic, _ = compiled(work, trips)
+    addends = prod(tile.held) * prod(tile.steps) * prod(trips)
+    assert traffic.barriers == 0
+    words = words_per_addend(step.sums.work, tile, number_of)
+    assert sum(traffic.loaded.values()) / addends == pytest.approx(words)
+    assert sum(traffic.stored.values()) == prod(tile.held)
+
+
+def scattered(x: Any, i: Any) -> Any:
+    zeros = sad.zeros(5000)
+    return sad.scatter_add(zeros, i, x * x), sad.scatter_add(zeros, i, x)
+
+
+@pytest.mark.gpu
+def test_scatters_load_each_summand_once(parallel: sad.Device) -> None:
+    count = 1000
+    args = np.ones(count, np.float32), np.zeros(count, np.int32)
+    bound = sad.graph(scattered).bound(args, {})
+    known = bound.form.size_by_name
+    choices = PlanChoices(known, GROUP_BYTES, SHAPE)
+    (step,) = choices.chosen(plan(bound.traced.variant.graph, shape=SHAPE)).steps
+    assert isinstance(step, RunKernel)
+    traffic, _ = compiled(step.work, ())
+    assert [*traffic.loaded.values()] == [1, 1]
+    assert [*traffic.added.values()] == [1, 1]
+    assert not traffic.stored
+    assert words_per_element(step, lambda size: sizes.evaluate(size, known)) == 4

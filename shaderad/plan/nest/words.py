@@ -8,8 +8,8 @@ from math import prod
 from shaderad.ir import sizes
 from shaderad.ir.arrays import Value
 from shaderad.ir.sizes import Shape, Size
-from shaderad.ir.types import WORD_BYTES, byte_count
-from shaderad.plan.nest.sums.tiles import SumTile
+from shaderad.ir.types import WORD_BYTES, Access, byte_count
+from shaderad.plan.nest.sums.tiles import SumTile, run_of
 from shaderad.plan.nest.sums.work import SumWork
 from shaderad.plan.steps import RunChain, RunKernel, RunPass, RunRows, RunTiles, Step
 
@@ -29,11 +29,17 @@ def words_text(step: Step, number_of: Number) -> str:
 def words_per_element(step: Step, number_of: Number) -> float | None:
     """The words that a step reads and writes for each element; `None` where sizes are open.
 
-    An array counts once for each kernel that accesses it, with an element per thread.
+    An array counts once for each kernel that accesses it, with an element per thread. The elements
+    of a scatter are its summands.
     """
     match step:
-        case RunKernel():
-            return _words([(*step.reads, *step.writes)], step.writes[0].shape, number_of)
+        case RunKernel(work=work):
+            added = [v for name, v in work.writes if work.kernel.buffer(name).access is Access.ADD]
+            if not added:
+                return _words([(*step.reads, *step.writes)], step.writes[0].shape, number_of)
+            words = _words([step.reads], work.dim, number_of)
+            own = sum(byte_count(v.element) for v in added) / WORD_BYTES
+            return None if words is None else words + own
         case RunRows():
             accesses = [[v for _, v in (*work.reads, *work.writes)] for work in step.works]
             return _words(accesses, places_of(step.instead), number_of)
@@ -41,15 +47,17 @@ def words_per_element(step: Step, number_of: Number) -> float | None:
             return None
 
 
-def words_per_addend(work: SumWork, tile: SumTile) -> float:
-    """The words that a kernel of a sum over tiles reads for each addend, windows left out."""
+def words_per_addend(work: SumWork, tile: SumTile, number_of: Number) -> float:
+    """The words that a kernel of a sum over tiles reads for each addend."""
+    extents = [tile.block(axis) for axis in range(work.rank)] + [*tile.steps]
     words = 0.0
     for read in work.reads:
-        serves = [tile.block(axis) for axis in range(work.rank) if axis not in read.axes]
+        strides = [None if stride is None else number_of(stride) for stride in read.strides]
+        (_, length), run_count = run_of(strides, extents)
         is_shared = tile.team > 1 and tile.shared_axis in read.axes
         team = tile.team if is_shared else 1
-        words += byte_count(read.value.element) / WORD_BYTES / prod(serves) / team
-    return words
+        words += byte_count(read.value.element) / WORD_BYTES * length * run_count / team
+    return words / prod(extents)
 
 
 def _words(accesses: Sequence[Sequence[Value]], shape: Shape, number_of: Number) -> float | None:

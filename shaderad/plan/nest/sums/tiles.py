@@ -111,6 +111,33 @@ class SumTile:
         return *self.held, *self.steps, bits, *sharing, *runs, *known
 
 
+def run_of(strides: Sequence[int | None], extents: Sequence[int]) -> tuple[tuple[int, int], int]:
+    """The distinct elements that a block of addends reads, in runs.
+
+    Args:
+        strides: The distance of elements along each axis; `None` where it is not known.
+        extents: Those of the block.
+
+    Returns:
+        The distance of elements in a run and their number, and the number of runs.
+    """
+    apart = prod(e for s, e in zip(strides, extents, strict=True) if s is None)
+    runs: list[tuple[int, int]] = []
+    """Steps, and the number of elements that lie one step apart."""
+    for stride, extent in sorted(
+        (abs(stride), extent)
+        for stride, extent in zip(strides, extents, strict=True)
+        if stride and extent > 1
+    ):
+        step, length = runs[-1] if runs else (stride, 0)
+        if runs and stride % step == 0 and stride <= step * length:
+            runs[-1] = step, length + stride // step * (extent - 1)
+        else:
+            runs.append((stride, extent))
+    run, *outer = runs or [(0, 1)]
+    return run, apart * prod(count for _, count in outer)
+
+
 @dataclass(frozen=True)
 class _KnownRead:
     """A read at known sizes: see `SumRead`."""
@@ -122,21 +149,7 @@ class _KnownRead:
 
     def loaded(self, extents: Sequence[int]) -> tuple[float, int]:
         """The cost of its loads for a block of addends, and the number of loaded elements."""
-        apart = prod(e for s, e in zip(self.strides, extents, strict=True) if s is None)
-        runs: list[tuple[int, int]] = []
-        """Steps, and the number of elements that lie one step apart."""
-        for stride, extent in sorted(
-            (abs(stride), extent)
-            for stride, extent in zip(self.strides, extents, strict=True)
-            if stride and extent > 1
-        ):
-            step, length = runs[-1] if runs else (stride, 0)
-            if runs and stride % step == 0 and stride <= step * length:
-                runs[-1] = step, length + stride // step * (extent - 1)
-            else:
-                runs.append((stride, extent))
-        (step, length), *outer = runs or [(0, 1)]
-        apart *= prod(count for _, count in outer)
+        (step, length), apart = run_of(self.strides, extents)
         cost = length * _LOAD_COST
         if self.may_load_four and step == 1:
             fours, rest = divmod(length, WIDTH)
@@ -259,7 +272,8 @@ class SumTiles:
         options = {1}
         if 1 < extent <= _LONGEST_WRITTEN:
             options.add(extent)
-        if axis == len(self._summed) - 1 and extent % WIDTH == 0:
+        place = len(self._rows) + axis
+        if extent % WIDTH == 0 and any(read.strides[place] in (-1, 1) for read in self._reads):
             options.add(WIDTH)
         return sorted(options)
 
