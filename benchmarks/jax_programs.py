@@ -1,4 +1,4 @@
-"""The programs of `many_steps.py` by JAX on the CPU, where that is installed."""
+"""The programs of `many_steps.py` by JAX, where that is installed."""
 
 from __future__ import annotations
 
@@ -19,9 +19,14 @@ DT = 0.8
 class JaxProgram:
     """A program, compiled, with its inputs where it runs."""
 
-    def __init__(self, program: Callable[..., Any], inputs: tuple[Any, ...]) -> None:
+    def __init__(
+        self, program: Callable[..., Any], inputs: tuple[Any, ...], *, is_on_gpu: bool = False
+    ) -> None:
+        """It runs on the CPU unless `is_on_gpu` and JAX has a GPU."""
         self._run = jax.jit(program)
-        self._inputs = jax.device_put(inputs, jax.devices("cpu")[0])
+        place = jax.devices(None if is_on_gpu else "cpu")[0]
+        self.place: str = place.platform
+        self._inputs = jax.device_put(inputs, place)
         self._results: Any = None
 
     def step(self) -> None:

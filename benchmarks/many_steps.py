@@ -1,8 +1,9 @@
-"""Whole programs of many steps, as users write them, against JAX and PyTorch on the CPU.
+"""Whole programs of many steps, as users write them, against JAX and PyTorch.
 
     python benchmarks/many_steps.py [--runtime wgpu slangpy] [--plan] [NAME ...]
 
 Each line comes from a process of its own. Inputs are resident, and each side waits for its result.
+Where ours runs on a GPU, JAX and PyTorch do as well if they can; else a line says "cpu".
 Results are held against JAX's, which takes part where it is installed, and the loss of the training
 against PyTorch's. Ratios are medians over
 pairs that ran one after the other; the parabola is also held against a kernel by hand in registers,
@@ -25,8 +26,9 @@ from typing import Any, NamedTuple
 import jax_programs
 import numpy as np
 import torch_programs
+from dispatched import dispatched
 from programs import smoke as smoke_program
-from raw_slang import ByHand, Pass, RawSlang
+from raw_slang import ByHand, Pass
 from timing import Floats, alternated, dispatch_count, median_ratio, on_each, relative_error
 from workloads import parabola as parabola_workload
 
@@ -114,7 +116,7 @@ RWStructuredBuffer<Atomic<float>> sums;
 
 [shader("compute")]
 [numthreads(64, 1, 1)]
-void main(uint3 thread : SV_DispatchThreadID)
+void entry(uint3 thread : SV_DispatchThreadID)
 {{
     if (thread.x >= {threads})
         return;
@@ -350,12 +352,12 @@ PROGRAMS: dict[str, Callable[..., Program]] = {
 }
 
 
-def jax_side(program: Program) -> jax_programs.JaxProgram | None:
+def jax_side(program: Program, *, is_on_gpu: bool = False) -> jax_programs.JaxProgram | None:
     """The program by JAX after a step; says so where it is not installed."""
     if jax_programs.jax is None:
         print("jax not here: `pip install -e .[benchmarks]` adds it")
         return None
-    opponent = jax_programs.JaxProgram(program.jax, program.inputs)
+    opponent = jax_programs.JaxProgram(program.jax, program.inputs, is_on_gpu=is_on_gpu)
     opponent.step()
     return opponent
 
@@ -398,7 +400,7 @@ def compare(
         if seconds > USELESS:
             print(f"{name:16} {runtime:8} {seconds:.0f} s a step, {count} dispatches", flush=True)
             return
-        errors = compared(program, results, sides)
+        errors = compared(program, results, sides, device)
         if program.part is not None:
             sides["forward"] = stepped(program.part, args, device)
         rounds = min(rounds, max(3, int(SECONDS / 2 / seconds)))
@@ -407,23 +409,30 @@ def compare(
             print(sad.graph(program.ours).explain(*args))
 
 
-def compared(program: Program, results: Any, sides: dict[str, Callable[[], Any]]) -> list[str]:
+def compared(
+    program: Program, results: Any, sides: dict[str, Callable[[], Any]], device: sad.Device
+) -> list[str]:
     """Adds the other sides, and tells how far ours is from them."""
     errors: list[str] = []
-    opponent = jax_side(program)
+    is_on_gpu = device.capabilities.is_parallel
+
+    def name_at(name: str, place: str) -> str:
+        return f"{name}, cpu" if is_on_gpu and place == "cpu" else name
+
+    opponent = jax_side(program, is_on_gpu=is_on_gpu)
     if opponent is not None:
         errors.append(f"error {error_of(results, opponent.results()):.0e}")
-        sides["JAX"] = opponent.step
+        sides[name_at("JAX", opponent.place)] = opponent.step
     if program.torch is not None:
         if torch_programs.torch is None:
             print("torch not here: `pip install torch` adds it")
         else:
-            other = torch_programs.TorchProgram(program.torch, program.inputs)
+            other = torch_programs.TorchProgram(program.torch, program.inputs, is_on_gpu=is_on_gpu)
             first = next(leaves(results))
             errors.append(f"torch {relative_error(first, other.first):.0e}")
-            sides["torch"] = other.step
+            sides[name_at("torch", other.place)] = other.step
     if program.by_hand is not None:
-        hand = RawSlang(*program.by_hand())
+        hand = dispatched(program.by_hand(), device)
         hand.step()
         value, gradient = leaves(results)
         sums = np.append(gradient, value)

@@ -1,4 +1,4 @@
-"""Hand-written Slang gradients dispatched by raw slangpy: what shaderad is measured against.
+"""Hand-written Slang gradients: what shaderad is measured against.
 
     python benchmarks/opponents.py W1    # times the opponent alone and checks it against float64
 
@@ -10,12 +10,14 @@ from __future__ import annotations
 import re
 import statistics
 import sys
-from typing import Any
 
 import numpy as np
-from raw_slang import Pass, RawSlang
+from dispatched import dispatched
+from raw_slang import ByHand, Pass, RawSlang
 from timing import Floats, alternated, relative_error
 from workloads import WORKLOADS, Workload
+
+import shaderad as sad
 
 
 def in_threads(slang: str, threads: int) -> Pass:
@@ -55,7 +57,7 @@ float loss(no_diff uint i)
 
 [shader("compute")]
 [numthreads(64, 1, 1)]
-void main(uint3 thread : SV_DispatchThreadID)
+void entry(uint3 thread : SV_DispatchThreadID)
 {
     if (thread.x < threads)
         bwd_diff(loss)(thread.x, 1.0f);
@@ -79,7 +81,7 @@ float loss(float a, float b, float c, no_diff uint i)
 
 [shader("compute")]
 [numthreads(64, 1, 1)]
-void main(uint3 thread : SV_DispatchThreadID)
+void entry(uint3 thread : SV_DispatchThreadID)
 {
     if (thread.x >= threads)
         return;
@@ -117,7 +119,7 @@ float chain(float v)
 
 [shader("compute")]
 [numthreads(64, 1, 1)]
-void main(uint3 thread : SV_DispatchThreadID)
+void entry(uint3 thread : SV_DispatchThreadID)
 {
     if (thread.x >= threads)
         return;
@@ -159,7 +161,7 @@ static const uint chunk = {CHUNK};
 
 [shader("compute")]
 [numthreads(8, 1, 1)]
-void main(uint3 thread : SV_DispatchThreadID)
+void entry(uint3 thread : SV_DispatchThreadID)
 {{
     uint i = thread.x;
     if (i >= threads)
@@ -184,20 +186,37 @@ def passes_of(name: str, inputs: dict[str, Floats]) -> list[Pass]:
     return [in_threads(CHAIN_SLANG, count)] if name == "W3" else products_passes(count)
 
 
-class Opponent(RawSlang):
-    """One workload's gradient."""
+def gradient_by_hand(name: str, workload: Workload) -> ByHand:
+    """The gradient of a workload."""
+    arrays = {**workload.inputs, "gradient": np.zeros(workload.reference.shape, np.float32)}
+    if name == "W4":
+        count = len(workload.inputs["x"])
+        lengths = {"m": count, "c": count // CHUNK, "s": count // CHUNK}
+        arrays |= {key: np.zeros(length, np.float32) for key, length in lengths.items()}
+    added_to = ("gradient",) if name in ("W1", "W2") else ()
+    return ByHand(passes_of(name, workload.inputs), arrays, added_to)
 
-    def __init__(self, name: str, workload: Workload, device: Any = None) -> None:
-        arrays = {**workload.inputs, "gradient": np.zeros(workload.reference.shape, np.float32)}
-        if name == "W4":
-            count = len(workload.inputs["x"])
-            lengths = {"m": count, "c": count // CHUNK, "s": count // CHUNK}
-            arrays |= {key: np.zeros(length, np.float32) for key, length in lengths.items()}
-        added_to = ("gradient",) if name in ("W1", "W2") else ()
-        super().__init__(passes_of(name, workload.inputs), arrays, added_to, device)
+
+class Opponent:
+    """One workload's gradient.
+
+    Args:
+        name: The workload's.
+        workload: With its inputs.
+        device: Of shaderad, whose adapter it shares; `None` for the first of slangpy by Vulkan.
+    """
+
+    def __init__(self, name: str, workload: Workload, device: sad.Device | None = None) -> None:
+        by_hand = gradient_by_hand(name, workload)
+        self._dispatched = RawSlang(*by_hand) if device is None else dispatched(by_hand, device)
+
+    def step(self) -> None:
+        """One gradient, to the end of its computation."""
+        self._dispatched.step()
 
     def gradient(self) -> Floats:
-        return self.found("gradient")
+        """The gradient of the last step."""
+        return self._dispatched.found("gradient")
 
 
 def main() -> None:

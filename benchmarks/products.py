@@ -27,7 +27,7 @@ def product(x: Floats, y: Floats) -> ByHand:
 
 [shader("compute")]
 [numthreads({group}, 1, 1)]
-void main(uint3 g : SV_GroupID, uint index : SV_GroupIndex)
+void entry(uint3 g : SV_GroupID, uint index : SV_GroupIndex)
 {{
     uint across = {n // 4 // group};
     uint row = (g.x / across) * {ROWS}, column = (g.x % across) * {group} + index;
@@ -62,7 +62,7 @@ def transposed_product(x: Floats, y: Floats) -> ByHand:
 
 [shader("compute")]
 [numthreads({group}, 1, 1)]
-void main(uint3 g : SV_GroupID, uint column : SV_GroupIndex)
+void entry(uint3 g : SV_GroupID, uint column : SV_GroupIndex)
 {{
     uint row = (g.x % {m // ROWS}) * {ROWS}, part = g.x / {m // ROWS};
     uint lane = WaveGetLaneIndex() & 7;
@@ -93,7 +93,7 @@ def thread_a_result(x: Floats, y: Floats) -> ByHand:
 
 [shader("compute")]
 [numthreads(64, 1, 1)]
-void main(uint3 thread : SV_DispatchThreadID)
+void entry(uint3 thread : SV_DispatchThreadID)
 {{
     uint row = thread.x / {n}, column = thread.x % {n};
     uint first = row / {m} * {k * n} + column;

@@ -12,11 +12,13 @@ from timing import Floats
 
 PROGRAMS = Path(__file__).parent / "programs"
 """Kernels as users write them; some have the same by hand beside them."""
+ENTRY = "entry"
+"""The entry point of a text; in C++, and so for CUDA, `main` is taken."""
 
 
 @dataclass(frozen=True)
 class Pass:
-    """One dispatch of an entry point `main`."""
+    """One dispatch of the entry point `ENTRY`."""
 
     text: str
     threads: int
@@ -36,8 +38,12 @@ class ByHand(NamedTuple):
     """Those that each step makes zero first."""
 
 
-class Found(Protocol):
-    """What such a gradient gave."""
+class Dispatched(Protocol):
+    """Such a gradient on a device."""
+
+    def step(self) -> None:
+        """One gradient, to the end of its computation."""
+        ...
 
     def found(self, name: str) -> Floats:
         """What the last step left in a buffer."""
@@ -81,7 +87,7 @@ class RawSlang:
     def _made(self, name: str, one: Pass) -> tuple[Any, dict[str, Any], list[int]]:
         """The kernel, what it is given, and its threads."""
         module = self.device.load_module_from_source(name, one.text)
-        program = self.device.link_program([module], [module.entry_point("main")])
+        program = self.device.link_program([module], [module.entry_point(ENTRY)])
         bound = {key: self.buffers[key] for key in one.buffers}
         given = {**bound, "parameters": dict(one.parameters)} if one.parameters else bound
         return self.device.create_compute_kernel(program), given, [one.threads, 1, 1]

@@ -9,24 +9,28 @@ from typing import Any
 
 import numpy as np
 import wgpu
-from raw_slang import Pass
+from raw_slang import ENTRY, Pass
 from timing import Floats
 
 from shaderad.compiler.artifact import Program
 from shaderad.compiler.compile import compile_program
 
-GROUP = 64
-"""Threads of a workgroup."""
 _KINDS = {
     "ConstantBuffer": "uniform",
     "StructuredBuffer": "read-only-storage",
     "RWStructuredBuffer": "storage",
 }
-_BINDING = re.compile(r"vk::binding\((\d+), 0\)\]\] (\w+)<.*> (\w+);")
+_GROUP = re.compile(r"numthreads\((\d+), 1, 1\)")
+_ARRAY = re.compile(
+    r"(?:vk::binding\((\d+), 0\)\]\] )?\b(ConstantBuffer|(?:RW)?StructuredBuffer)<.*?>+ (\w+);"
+)
 
 
 class RawWgpu:
-    """Passes on a device of wgpu, one after the other; their texts number all bindings."""
+    """Passes on a device of wgpu, one after the other.
+
+    Their texts number all bindings, or none.
+    """
 
     def __init__(
         self,
@@ -54,9 +58,13 @@ class RawWgpu:
     def _made(self, one: Pass) -> tuple[Any, Any, int]:
         """The pipeline, its bind group, and its workgroups."""
         device = self._device
-        program = Program("main", one.text, (GROUP, 1, 1), ())
+        group = int(_GROUP.findall(one.text)[0])
+        program = Program(ENTRY, one.text, (group, 1, 1), ())
         module = device.create_shader_module(code=compile_program(program, "spirv").content)
-        found = [(int(slot), _KINDS[kind], name) for slot, kind, name in _BINDING.findall(one.text)]
+        found = [
+            (int(slot or number), _KINDS[kind], name)
+            for number, (slot, kind, name) in enumerate(_ARRAY.findall(one.text))
+        ]
         layout = device.create_bind_group_layout(
             entries=[
                 {"binding": slot, "visibility": wgpu.ShaderStage.COMPUTE, "buffer": {"type": kind}}
@@ -69,12 +77,13 @@ class RawWgpu:
         ]
         pipeline = device.create_compute_pipeline(
             layout=device.create_pipeline_layout(bind_group_layouts=[layout]),
-            compute={"module": module, "entry_point": "main"},
+            compute={"module": module, "entry_point": ENTRY},
         )
-        return pipeline, device.create_bind_group(layout=layout, entries=entries), one.threads
+        bound = device.create_bind_group(layout=layout, entries=entries)
+        return pipeline, bound, -(-one.threads // group)
 
     def _bound(self, name: str, one: Pass) -> Any:
-        if name != "parameters":
+        if name in self._buffers:
             return self._buffers[name]
         words = [
             struct.pack("i" if isinstance(v, int) else "f", v) for v in one.parameters.values()
@@ -89,10 +98,10 @@ class RawWgpu:
         for name in self._added_to:
             encoder.clear_buffer(self._buffers[name])
         compute = encoder.begin_compute_pass()
-        for pipeline, group, threads in self._passes:
+        for pipeline, bound, groups in self._passes:
             compute.set_pipeline(pipeline)
-            compute.set_bind_group(0, group)
-            compute.dispatch_workgroups(threads // GROUP)
+            compute.set_bind_group(0, bound)
+            compute.dispatch_workgroups(groups)
         compute.end()
         self._device.queue.submit([encoder.finish()])
         self._device._poll_wait()  # pyright: ignore[reportPrivateUsage]

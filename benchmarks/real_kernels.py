@@ -25,8 +25,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from raw_slang import PROGRAMS, ByHand, RawSlang
-from raw_wgpu import RawWgpu
+from dispatched import dispatched
+from raw_slang import PROGRAMS
 from timing import alternated, median_ratio
 
 NAMES = ("sdf", "sdf:range", "mlp", "wide_mlp", "ggx", "hash_grid", "springs", "eigen", "bvh",
@@ -49,13 +49,6 @@ def loaded(name: str, folder: Path) -> ModuleType:
     sys.modules[stem] = module
     spec.loader.exec_module(module)
     return module
-
-
-def dispatched(by_hand: ByHand, device: Any) -> RawSlang | RawWgpu:
-    """By the runtime of `device`; slangpy opens one of its own."""
-    if device.capabilities.runtime == "slangpy":
-        return RawSlang(*by_hand)
-    return RawWgpu(device.runtime.native, *by_hand)
 
 
 def one(name: str, runtime: str, size: int, start: float) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""Programs of `many_steps.py` by PyTorch on the CPU, where that is installed."""
+"""Programs of `many_steps.py` by PyTorch, where that is installed."""
 
 from __future__ import annotations
 
@@ -14,8 +14,17 @@ except ImportError:
 class TorchProgram:
     """A program that keeps its state and goes on with each step."""
 
-    def __init__(self, program: Callable[..., Callable[[], Any]], inputs: tuple[Any, ...]) -> None:
-        self._run = program(*inputs)
+    def __init__(
+        self,
+        program: Callable[..., Callable[[], Any]],
+        inputs: tuple[Any, ...],
+        *,
+        is_on_gpu: bool = False,
+    ) -> None:
+        """It runs on the CPU unless `is_on_gpu` and PyTorch has CUDA."""
+        self.place = "cuda" if is_on_gpu and torch.cuda.is_available() else "cpu"
+        with torch.device(self.place):
+            self._run = program(*inputs)
         self.first = self._run()
         """The result of the first step, a NumPy array."""
 
@@ -35,13 +44,13 @@ def training(points: Any, wanted: Any, layers: Any, state: Any) -> Callable[[], 
         modules += [linear, torch.nn.ReLU()]
     network = torch.nn.Sequential(*modules[:-1])
     adam = torch.optim.Adam(network.parameters(), lr=0.001)
-    x, y = torch.from_numpy(points), torch.from_numpy(wanted)
+    x, y = torch.tensor(points), torch.tensor(wanted)
 
     def step() -> Any:
         adam.zero_grad()
         loss = torch.nn.functional.mse_loss(network(x), y)
         loss.backward()
         adam.step()
-        return loss.detach().numpy()
+        return loss.detach().cpu().numpy()
 
     return step

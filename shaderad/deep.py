@@ -117,10 +117,15 @@ def outcomes_of(
     log: Path,
     environment: Mapping[str, str],
     silent_seconds: float = SILENT_SECONDS,
+    is_stopped: Callable[[], bool] = lambda: False,
 ) -> list[Outcome]:
-    """Runs a command that calls `run_trials` with `log`, and restarts it if a trial ends it."""
+    """Runs a command that calls `run_trials` with `log`, and restarts it if a trial ends it.
+
+    Once `is_stopped`, the process is killed, and `KeyboardInterrupt` is raised: threads other than
+    the first get no interrupts.
+    """
     for _ in range(STARTS):
-        end = _followed(command, log, environment, silent_seconds)
+        end = _followed(command, log, environment, silent_seconds, is_stopped)
         lines = _lines(log)
         ended = {line["name"] for line in lines if "name" in line}
         culprits = [line["begins"] for line in lines if line.get("begins", "") not in {*ended, ""}]
@@ -139,7 +144,11 @@ def outcomes_of(
 
 
 def _followed(
-    command: Sequence[str], log: Path, environment: Mapping[str, str], silent_seconds: float
+    command: Sequence[str],
+    log: Path,
+    environment: Mapping[str, str],
+    silent_seconds: float,
+    is_stopped: Callable[[], bool],
 ) -> str:
     """The fault that ended the process; empty if it ran to completion."""
     with log.with_suffix(".txt").open("ab") as printed:
@@ -148,7 +157,7 @@ def _followed(
             env={**os.environ, **environment}, start_new_session=True,
         )  # fmt: skip
         try:
-            is_silent = _falls_silent(process, log, silent_seconds)
+            is_silent = _falls_silent(process, log, silent_seconds, is_stopped)
         finally:  # An interrupt reaches only this process, not the child.
             _kill(process)
     if is_silent:
@@ -162,11 +171,18 @@ def _followed(
     return ""
 
 
-def _falls_silent(process: subprocess.Popen[bytes], log: Path, silent_seconds: float) -> bool:
+def _falls_silent(
+    process: subprocess.Popen[bytes],
+    log: Path,
+    silent_seconds: float,
+    is_stopped: Callable[[], bool],
+) -> bool:
     """Waits until a process ends, or its log has not grown for `silent_seconds`."""
     size, last = -1, time.monotonic()
     while process.poll() is None:
         time.sleep(0.1)
+        if is_stopped():
+            raise KeyboardInterrupt
         if log.exists() and log.stat().st_size != size:
             size, last = log.stat().st_size, time.monotonic()
         if time.monotonic() - last > silent_seconds:

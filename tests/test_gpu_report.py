@@ -55,6 +55,17 @@ def test_ratios_above_the_limit_are_marked(tmp_path: Path) -> None:
     assert '4.00 ms, <span class="passed">0.75x</span>' in text
 
 
+def test_the_ten_lowest_percents_are_marked(tmp_path: Path) -> None:
+    def benchmark(percent: int) -> dict[str, Any]:
+        times = {"milliseconds": {"shaderad": 1.0}, "size": "9"}
+        return outcome(f"at {percent}", percent_of_copy=float(percent), percent_of_fma=1.0, **times)
+
+    text = page(report(benchmarks=[benchmark(5 * k) for k in range(1, 13)]), tmp_path)
+    assert text.count('class="slow"') == 10
+    assert '<span class="slow">50 %, 1 %</span>' in text
+    assert '<span class="passed">55 %, 1 %</span>' in text
+
+
 def test_pictures_are_part_of_the_page(tmp_path: Path) -> None:
     (tmp_path / "cloth.png").write_bytes(ONE_PIXEL)
     text = page(report(samples=[outcome("cloth", picture="cloth.png", said="fine")]), tmp_path)
@@ -80,7 +91,7 @@ def test_one_trial_runs_by_its_reproducer() -> None:
 @pytest.mark.gpu
 def test_trials_are_logged_for_as_long_as_there_is_time(tmp_path: Path) -> None:
     log = tmp_path / "trials.jsonl"
-    command = (sys.executable, "-m", "scripts.gpu.parts", "--log", log, "--end", f"{time() + 3}")
+    command = (sys.executable, "-m", "scripts.gpu.parts", "--log", log, "--end", f"{time() + 6}")
     environment = {**os.environ, "SHADERAD_DEVICE": "wgpu"}
     subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True)
     lines = [json.loads(line) for line in log.read_text().splitlines()]

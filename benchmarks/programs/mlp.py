@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from raw_slang import PROGRAMS, ByHand, Found, Pass
+from raw_slang import PROGRAMS, ByHand, Dispatched, Pass
 from timing import Floats, relative_error
 
 import shaderad as sad
@@ -63,7 +63,7 @@ def by_hand(size: int) -> ByHand:
     return ByHand([Pass(text, size * size, arrays)], arrays, ["w_bar"])
 
 
-def error(found: Any, other: Found) -> float:
+def error(found: Any, other: Dispatched) -> float:
     """How far the gradients by the weights are apart."""
     return relative_error(found[2].numpy(), other.found("w_bar"))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from raw_slang import PROGRAMS, ByHand, Found, Pass
+from raw_slang import PROGRAMS, ByHand, Dispatched, Pass
 from timing import relative_error
 
 import shaderad as sad
@@ -127,7 +127,7 @@ def by_hand(size: int) -> ByHand:
     return ByHand(passes, arrays, ("spheres_bar", "light_bar_words"))
 
 
-def error(found: Any, other: Found) -> float:
+def error(found: Any, other: Dispatched) -> float:
     """How far the gradients by the spheres and by the light are apart."""
     spheres = found[0].numpy()
     parts = [np.asarray(spheres[name]).reshape(N, -1) for name in ("center", "radius", "color")]

@@ -43,6 +43,8 @@ ELEMENTS = 100_000_000
 COPY_BYTES = 1 << 30
 PRODUCT_EDGE = 4096
 ROUNDS, QUICK_ROUNDS = 15, 5
+PERCENTS = ("percent_of_copy", "percent_of_fma")
+"""Of rows of a profile."""
 ARRAYS_AT_ONCE = 8
 """Arrays of the size of its input that a sort or scan may hold."""
 
@@ -54,7 +56,9 @@ class Side(Protocol):
 def benchmark_trials(task: Task) -> Iterator[Trial]:
     """Each benchmark on the device of the task."""
     assert task.device is not None
-    bench = _Bench(task.device, is_small=task.is_quick or not task.device.capabilities.is_parallel)
+    is_small = task.is_quick or not task.device.capabilities.is_parallel
+    rounds = 1 if task.is_preparing else QUICK_ROUNDS if is_small else ROUNDS
+    bench = _Bench(task.device, rounds, is_small=is_small)
     for name in WORKLOADS:
         yield f"{name} gradient", partial(bench.gradient, name)
     yield "20 small dispatches", bench.small_dispatches
@@ -69,10 +73,9 @@ def benchmark_trials(task: Task) -> Iterator[Trial]:
 
 
 class _Bench:
-    def __init__(self, device: sad.Device, *, is_small: bool) -> None:
-        self._device = device
+    def __init__(self, device: sad.Device, rounds: int, *, is_small: bool) -> None:
+        self._device, self._rounds = device, rounds
         self._is_small = is_small
-        self._rounds = QUICK_ROUNDS if is_small else ROUNDS
         self._copied: float | None = None
         """Bytes read and written a second by copies."""
 
@@ -86,7 +89,7 @@ class _Bench:
         workload = WORKLOADS[name](self._size(SAMPLE_COUNTS[name], 16) // 1000 * 1000)
         sides, unable = libraries.sides(name, workload.inputs)
         try:
-            by_hand = Opponent(name, workload, self._raw_device())
+            by_hand = Opponent(name, workload, self._device)
             by_hand.step()
             sides["by hand"] = by_hand
         except (Lacking, RuntimeError, ImportError) as failure:
@@ -106,26 +109,30 @@ class _Bench:
             "size": f"{samples:,} samples",
         }
 
-    def _raw_device(self) -> Any:
-        """A device of slangpy alone on the same adapter."""
-        import slangpy as spy
-
-        capabilities = self._device.capabilities
-        api = spy.DeviceType[capabilities.api]
-        for adapter in spy.Device.enumerate_adapters(api):
-            if adapter.name == capabilities.adapter:
-                return spy.create_device(type=api, adapter_luid=adapter.luid)
-        raise Lacking(f"slangpy has no {capabilities.adapter} by {capabilities.api}")
-
     def _compared(self, sides: Mapping[str, Side]) -> dict[str, Any]:
         times = alternated({key: side.step for key, side in sides.items()}, self._rounds)
-        return {
+        return self._percents(sides["shaderad"].step) | {
             "milliseconds": {key: statistics.median(ms) for key, ms in times.items()},
             "ratios": {
                 key: median_ratio(times["shaderad"], ms)
                 for key, ms in times.items()
                 if key != "shaderad"
             },
+        }
+
+    def _percents(self, step: Callable[[], object]) -> dict[str, Any]:
+        """The percent of the fastest copy, and of multiply-adds, that the kernels of a step reach.
+
+        Empty if the device has no timestamps.
+        """
+        with sad.profile(self._device) as profile:
+            step()
+        timed = [(row, row.device_ms) for row in profile.rows if row.device_ms]
+        whole = sum(milliseconds for _, milliseconds in timed)
+        return {
+            name: sum((getattr(row, name) or 0.0) * ms for row, ms in timed) / whole
+            for name in PERCENTS
+            if whole
         }
 
     def small_dispatches(self) -> Mapping[str, Any]:
@@ -165,7 +172,7 @@ class _Bench:
             self._device.synchronize()
 
         milliseconds = self._median(run)
-        facts = {
+        facts = self._percents(run) | {
             "milliseconds": {"shaderad": milliseconds},
             "gigabytes_a_second": 8e-6 * count / milliseconds,
             "size": f"{count:,} elements",

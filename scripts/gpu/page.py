@@ -14,12 +14,15 @@ STATUSES = ("passed", "failed", "refused", "left out")
 LINES_OF_A_FAULT = 12
 SLOW = 1.2
 """Ratios above this are marked."""
+LOWEST = 10
+"""Benchmarks that are marked, whose kernels are farthest from what the device can do."""
 
 Json = Mapping[str, Any]
 
 
 def page(report: Json, folder: Path) -> str:
     """The page; `folder` has the pictures that the report names."""
+    lowest = _lowest(report)
     return Template(TEMPLATE.read_text(encoding="utf-8")).substitute(
         made=escape(report["made"]),
         command=escape(report["command"]),
@@ -27,9 +30,26 @@ def page(report: Json, folder: Path) -> str:
         system=escape(report["system"]),
         versions=escape(", ".join(f"{k} {v}" for k, v in report["versions"].items())),
         overview=_overview(report),
-        devices="\n".join(_device(device, folder) for device in report["devices"]),
-        machine=_parts("", report["machine"], folder),
+        devices="\n".join(_device(device, folder, lowest) for device in report["devices"]),
+        machine=_parts("", report["machine"], folder, lowest),
     )
+
+
+def _lowest(report: Json) -> frozenset[tuple[str, str]]:
+    """The devices and names of benchmarks that reach the lowest percents."""
+    percents = [
+        (max(reached), (device["id"], outcome["name"]))
+        for device in report["devices"]
+        for outcomes in device["parts"].values()
+        for outcome in outcomes
+        if (reached := _reached(outcome["facts"]))
+    ]
+    return frozenset(benchmark for _, benchmark in sorted(percents)[:LOWEST])
+
+
+def _reached(facts: Json) -> list[float]:
+    """The percents of a copy, and of multiply-adds, where they were measured."""
+    return [facts[key] for key in ("percent_of_copy", "percent_of_fma") if key in facts]
 
 
 def _overview(report: Json) -> str:
@@ -55,7 +75,7 @@ def _number(outcomes: Iterable[Json], status: str) -> int:
     return sum(outcome["status"] == status for outcome in outcomes)
 
 
-def _device(device: Json, folder: Path) -> str:
+def _device(device: Json, folder: Path, lowest: frozenset[tuple[str, str]]) -> str:
     opened = next((o for o in device["parts"].get("open", ()) if o["name"] == "open"), None)
     facts = opened["facts"] if opened else {}
     known = {
@@ -70,25 +90,38 @@ def _device(device: Json, folder: Path) -> str:
     }
     numbers = "".join(f"<div><dt>{k}</dt><dd>{escape(str(v))}</dd></div>" for k, v in known.items())
     title = f"{device['id']}: {device['adapter']}"
-    parts = _parts(device["id"], device["parts"], folder)
+    parts = _parts(device["id"], device["parts"], folder, lowest)
     return f'<h2>{escape(title)}</h2>\n<dl class="numbers">{numbers}</dl>\n{parts}'
 
 
-def _parts(device: str, parts: Mapping[str, Sequence[Json]], folder: Path) -> str:
+def _parts(
+    device: str,
+    parts: Mapping[str, Sequence[Json]],
+    folder: Path,
+    lowest: frozenset[tuple[str, str]],
+) -> str:
     return "\n".join(
         f"<h3>{escape(name)} {_count(outcomes)}</h3>\n"
-        + "\n".join(filter(None, _part(device, name, outcomes, folder)))
+        + "\n".join(filter(None, _part(device, name, outcomes, folder, lowest)))
         for name, outcomes in parts.items()
         if outcomes
     )
 
 
-def _part(device: str, part: str, outcomes: Sequence[Json], folder: Path) -> Iterator[str]:
+def _part(
+    device: str,
+    part: str,
+    outcomes: Sequence[Json],
+    folder: Path,
+    lowest: frozenset[tuple[str, str]],
+) -> Iterator[str]:
     """Measurements, pictures, words; then every outcome that is no pass."""
     measured = [o for o in outcomes if "milliseconds" in o["facts"]]
     if measured:
-        head = ["", "size", "shaderad", "others, and shaderad's time relative to theirs", ""]
-        yield _table(head, [_measurement(outcome) for outcome in measured])
+        head = ["", "size", "shaderad", "others, and shaderad's time relative to theirs"]
+        head += ["of a copy, of multiply-adds", ""]
+        rows = [_measurement(o, is_low=(device, o["name"]) in lowest) for o in measured]
+        yield _table(head, rows)
     pictures = [o for o in outcomes if "picture" in o["facts"]]
     if pictures:
         yield f'<div class="pictures">{"".join(_picture(o, folder) for o in pictures)}</div>'
@@ -104,7 +137,7 @@ def _part(device: str, part: str, outcomes: Sequence[Json], folder: Path) -> Ite
         yield f"<details><summary>{len(refused)} refused</summary>{_table([], rows)}</details>"
 
 
-def _measurement(outcome: Json) -> list[str]:
+def _measurement(outcome: Json, *, is_low: bool) -> list[str]:
     facts = outcome["facts"]
     milliseconds, ratios = facts["milliseconds"], facts.get("ratios", {})
     others = [_ratio(name, ratio, milliseconds.get(name)) for name, ratio in ratios.items()]
@@ -114,7 +147,10 @@ def _measurement(outcome: Json) -> list[str]:
     ]
     rates = [f"{facts[key]:.3g} {unit}" for key, unit in RATES.items() if key in facts]
     own = f"{milliseconds['shaderad']:.2f} ms"
-    return [escape(outcome["name"]), facts["size"], own, "<br>".join(others), ", ".join(rates)]
+    percents = ", ".join(f"{percent:.0f} %" for percent in _reached(facts))
+    roof = f'<span class="{"slow" if is_low else "passed"}">{percents}</span>' if percents else ""
+    cells = [escape(outcome["name"]), facts["size"], own, "<br>".join(others), roof]
+    return [*cells, ", ".join(rates)]
 
 
 RATES = {"gigabytes_a_second": "GB/s", "gigaflops": "GFLOP/s", "dispatches": "dispatches"}

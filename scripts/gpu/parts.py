@@ -13,7 +13,7 @@ import os
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import chain, count, islice
 from pathlib import Path
@@ -50,6 +50,8 @@ class Task:
     out: Path
     """The folder of the report."""
     is_quick: bool
+    is_preparing: bool = False
+    """True if benchmarks run once, for the code that they compile."""
 
 
 @dataclass(frozen=True)
@@ -148,15 +150,17 @@ def _compiled_for(api: str) -> Mapping[str, Any]:
     return {"summary": outcome.summary}
 
 
+MEASURED, PREPARED = "benchmarks", "preparation"
 PARTS: dict[str, Part] = {
     "open": Part(_opened, 1.0),
+    PREPARED: Part(lambda task: benchmark_trials(replace(task, is_preparing=True)), 3.0),
     "conformance": Part(_conformance, 4.0),
     "samples": Part(lambda task: sample_trials(task.out, is_quick=task.is_quick), 2.0),
-    "benchmarks": Part(benchmark_trials, 3.0),
     "graphs": Part(_graphs, 1.5),
     "programs": Part(_programs, 2.0),
+    MEASURED: Part(benchmark_trials, 3.0),
 }
-"""On each adapter; those last that can use any time."""
+"""On each adapter; those last that can use any time. Only `MEASURED` has to run alone."""
 MACHINE_PARTS: dict[str, Part] = {
     "hosts": Part(lambda task: host_trials(task.out), 1.0),
     "code": Part(_compiled, 3.0),
@@ -185,14 +189,16 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--end", type=float, default=float("inf"), help="a time in seconds")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--only", metavar="NAME", help="run one trial, and print its outcome")
-    parser.add_argument("--part", choices=[*PARTS, *MACHINE_PARTS], help="run one part")
+    parser.add_argument(
+        "--part", nargs="*", choices=[*PARTS, *MACHINE_PARTS], help="run these parts; else all"
+    )
     parser.add_argument("--share", default="0/1", metavar="K/N", help="trials k, k + n, ...")
     add_shape_option(parser)
     return parser.parse_args()
 
 
 def _run(parts: Mapping[str, Part], task: Task, options: argparse.Namespace) -> None:
-    parts = {name: parts[name] for name in parts if options.part in (None, name)}
+    parts = {name: parts[name] for name in parts if name in (options.part or parts)}
     first, step = map(int, options.share.split("/"))
     weight = sum(part.weight for part in parts.values())
     for name, part in parts.items():
