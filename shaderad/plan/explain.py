@@ -151,6 +151,7 @@ class _Text:
             return "sum over tiles"
         tile = step.chosen.tile
         parts = f", {self._size(tile.part_count)} parts" if tile.part_count != 1 else ""
+        parts += f", {tile.lanes} threads per part" if tile.lanes > 1 else ""
         team = f", shared by {tile.team} threads" if tile.team > 1 else ""
         if tile.is_grouped:
             blocks = [tile.block(axis) for axis in range(len(tile.held))]

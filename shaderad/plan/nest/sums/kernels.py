@@ -12,7 +12,7 @@ from shaderad.compiler.launch_shapes import LaunchShape
 from shaderad.ir import arrays, nodes, ops, sizes
 from shaderad.ir import composing as c
 from shaderad.ir.arrays import ArrayType, Value
-from shaderad.ir.nodes import If, Stmt
+from shaderad.ir.nodes import Expr, If, Stmt
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import INT, Access
 from shaderad.plan.kernels import WIDTH, IsStored, PlanKernel, Writer, write_kernel
@@ -23,12 +23,17 @@ from shaderad.plan.nest.sums.writer import (
     COLUMN_SUM,
     RESULT,
     SumWriter,
+    fold_of_lanes,
 )
+from shaderad.plan.nest.teams import crosses_waves
+from shaderad.plan.positions import Indices, Position
 
 _MOST_PARTS = 256
 """A thread adds them one after the other."""
 _RUN = 64
 """The addends of a run."""
+_LANES = 8
+"""The most lanes of a wave that share a part of a sum: each then reads whole sectors of memory."""
 _RUN_IN_GROUPS, _LONGEST_IN_GROUPS = 1024, 4096
 """The addends of a run where threads share loads, and the longest sum that is one run there: two
 sums of each result need twice the registers."""
@@ -101,19 +106,28 @@ class Sums:
             finished = self._with_parts(tile, known)
             if self.writer(finished).group_bytes <= group_bytes:
                 return finished
-        return self._with_parts(tiles.best(), known)
+        tile = self._with_parts(tiles.best(), known)
+        lanes = min(self._shape.wave, _LANES)
+        may_fold = self._shape.is_parallel and crosses_waves(self.work.addends.element)
+        if tile.part_count == 1 or not may_fold:
+            return tile
+        # Few results: each of few threads would wait for memory at every step.
+        return self._with_parts(tiles.best(has_teams=False), known, lanes)
 
-    def _with_parts(self, tile: SumTile, known: Mapping[str, int]) -> SumTile:
+    def _with_parts(self, tile: SumTile, known: Mapping[str, int], lanes: int = 1) -> SumTile:
         part_count = self._part_count(tile)
         parts = sizes.evaluate(part_count, known)
-        tile = replace(tile, part_count=part_count if parts > 1 else 1)
+        if parts > 1:
+            tile = replace(tile, part_count=part_count, lanes=lanes)
+        else:
+            tile = replace(tile, part_count=1)
         loops = [k for k, is_whole in enumerate(tile.are_whole) if not is_whole]
         counts = [
             sizes.evaluate(extent, known) // count
             for extent, count in zip(self.work.summed, tile.steps, strict=True)
         ]
         inner = prod(tile.steps)
-        longest = -(-prod(counts) // parts) * inner
+        longest = -(-prod(counts) // (parts * tile.lanes)) * inner
         if longest <= (_LONGEST_IN_GROUPS if tile.is_grouped else _RUN):
             return tile
         run = _RUN_IN_GROUPS if tile.is_grouped else _RUN
@@ -183,8 +197,8 @@ class _AddedParts:
 
     def kernel(self) -> PlanKernel:
         """The kernel; each of its threads stores a result."""
-        work = self._work
-        shape = self._parts.shape[1:]
+        work, lanes = self._work, self._tile.lanes
+        shape = self._parts.shape[1:] + ((lanes,) if lanes > 1 else ())
         outputs = [(RESULT, work.result, Access.OUT)]
         if work.column_sum is not None:
             outputs.append((COLUMN_SUM, work.column_sum.result, Access.OUT))
@@ -195,39 +209,56 @@ class _AddedParts:
         return write_kernel("sum_of_parts", shape, has_memory, self._body, outputs)
 
     def _body(self, writer: Writer) -> list[Stmt]:
-        work = self._work
+        work, lanes = self._work, self._tile.lanes
+        own, lane = (writer.own[:-1], writer.own[-1]) if lanes > 1 else (writer.own, Position())
         total, step = writer.local("total", work.addends.element), writer.local("step", INT)
-        (value,) = writer.values([self._parts], (writer.positions.of(step), *writer.own))
+        (value,) = writer.values([self._parts], (writer.positions.of(step), *own))
         count = writer.positions.size(self._tile.part_count)
-        body = [
-            zeroed(total),
-            *self._over_parts(
-                writer, total, step, [counted(step, c.whole(0), count, [plus(total, value)])]
-            ),
-        ]
+        start = writer.positions.expr(lane)
+        loop = counted(step, start, count, [plus(total, value)], lanes)
+        body = [zeroed(total), *self._over_parts(writer, own, start, total, step, [loop])]
+        stored = self._stores(writer, own, total)
+        if lanes == 1:
+            return [*body, *stored]
+        fold = fold_of_lanes(writer, lanes, [total], lane)
+        return [*body, *fold.statements(for_all=False), fold.first(stored)]
+
+    def _stores(self, writer: Writer, own: Indices, total: nodes.Var) -> list[Stmt]:
+        """Stores a result, or the sum along a column."""
+        work = self._work
         writer.bind(work.node.result, lambda _, __: total)
-        written = writer.written(writer.values([work.result], writer.own), "t")
-        indices = writer.indices_in(work.result, writer.own)
+        written = writer.written(writer.values([work.result], own), "t")
+        indices = writer.indices_in(work.result, own)
         stored = [*written.body, store(RESULT, indices, written.values[0])]
         if work.column_sum is None:
-            return [*body, *stored]
-        row, column = writer.own
+            return stored
+        row, column = own
         rows = writer.positions.size(work.rows[0])
         behind = store(COLUMN_SUM, writer.indices_in(work.column_sum.result, (column,)), total)
         is_row = c.apply(ops.LT, writer.positions.expr(row), rows)
-        return [*body, If(condition=is_row, then=tuple(stored), otherwise=(behind,))]
+        return [If(condition=is_row, then=tuple(stored), otherwise=(behind,))]
 
     def _over_parts(
-        self, writer: Writer, total: nodes.Var, step: nodes.Var, parts: Sequence[Stmt]
+        self,
+        writer: Writer,
+        own: Indices,
+        start: Expr,
+        total: nodes.Var,
+        step: nodes.Var,
+        parts: Sequence[Stmt],
     ) -> Sequence[Stmt]:
-        """Adds parts; without rows there are none, and the sums along columns are added here."""
+        """Adds parts from `start` on.
+
+        Without rows there are none, and the sums along columns are added here.
+        """
         if self._work.column_sum is None:
             return parts
         (y,) = self._work.column_sum.operands
-        at = writer.own[-1], writer.positions.of(step)
+        at = own[-1], writer.positions.of(step)
         element = writer.written(writer.values([y], at), "u")
         body = [*element.body, plus(total, element.values[0])]
-        whole = counted(step, c.whole(0), writer.positions.size(self._work.summed[0]), body)
+        extent = writer.positions.size(self._work.summed[0])
+        whole = counted(step, start, extent, body, self._tile.lanes)
         has_rows = c.apply(ops.GT, writer.positions.size(self._work.rows[0]), c.whole(0))
         return [If(condition=has_rows, then=tuple(parts), otherwise=(whole,))]
 

@@ -38,8 +38,9 @@ class SumPlaces:
     def __init__(self, work: SumWork, tile: SumTile) -> None:
         self._work, self._tile = work, tile
         threads = (prod(tile.threads),) if tile.is_grouped else ()
+        lanes = (tile.lanes,) if tile.lanes > 1 else ()
         self.writer: Writer = number_writer(
-            (tile.part_count, *self._blocks(), *threads), work.has_memory, dict(tile.known)
+            (tile.part_count, *self._blocks(), *threads, *lanes), work.has_memory, dict(tile.known)
         )
         self.before: list[Stmt] = []
         """Computes what positions need."""
@@ -51,6 +52,8 @@ class SumPlaces:
         """The tile or block along each axis of results."""
         self.thread = own[-1]
         """The number of the thread in a workgroup that shares loads."""
+        self.part_lane = own[-1] if lanes else Position()
+        """The number of the thread among those that share a part."""
         self._beside = [*self._threads_along()]
         self.results = [*product(*map(range, tile.held))]
         self.steps = [*product(*map(range, tile.steps))]

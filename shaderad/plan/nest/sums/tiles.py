@@ -72,6 +72,8 @@ class SumTile:
         run_axis: The summed axis along which sums are cut into runs, each of which is added to 0
             before its sum is added to others: so rounding errors grow with the number of runs.
         run_steps: The steps of a run along that axis; 0 if a sum, or its part, is one run.
+        lanes: The lanes of a wave that take the steps of a part in turn, and fold their sums; 1 for
+            none. Only if there are parts, and no threads share loads.
     """
 
     held: tuple[int, ...]
@@ -89,6 +91,7 @@ class SumTile:
     part_count: Size = 1
     run_axis: int = -1
     run_steps: int = 0
+    lanes: int = 1
 
     @property
     def is_grouped(self) -> bool:
@@ -107,7 +110,7 @@ class SumTile:
         has_parts = self.part_count != 1
         sharing = *self.threads, self.team, self.team_axis, self.shared_axis
         known = *self.windows, *(number for _, number in self.known)
-        runs = has_parts, self.run_axis, self.run_steps
+        runs = has_parts, self.run_axis, self.run_steps, self.lanes
         return *self.held, *self.steps, bits, *sharing, *runs, *known
 
 
@@ -220,8 +223,8 @@ class SumTiles:
             threads=tuple(side if axis in axes else 1 for axis in rows),
         )
 
-    def best(self) -> SumTile:
-        """The tile with the least cost for each addend."""
+    def best(self, *, has_teams: bool = True) -> SumTile:
+        """The tile with the least cost for each addend, without teams if `has_teams` is false."""
         held_by_axis = [[*self._options(axis, extent)] for axis, extent in enumerate(self._rows)]
         steps_by_axis = [*map(self._steps, range(len(self._summed)))]
         best, least = None, float("inf")
@@ -232,7 +235,7 @@ class SumTiles:
                 if prod(held) * prod(steps) > _MOST_ADDENDS:
                     continue
                 loads = [self._loaded(read, held, steps) for read in self._reads]
-                for team, axis in self._teams(held):
+                for team, axis in self._teams(held) if has_teams else ((1, -1),):
                     teams = [team if axis in read.axes else 1 for read in self._reads]
                     cost = self._cost(held, steps, loads, teams)
                     if cost < least:

@@ -16,14 +16,15 @@ from shaderad.ir.nodes import Assign, Expr, If, Stmt
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import INT, Access
 from shaderad.plan.elements import Elements
-from shaderad.plan.kernels import WIDTH, PlanKernel
+from shaderad.plan.kernels import WIDTH, PlanKernel, Writer
 from shaderad.plan.nest.memory import ThreadArray
-from shaderad.plan.nest.statements import counted, plus, store, zeroed
+from shaderad.plan.nest.statements import assigned, counted, plus, store, zeroed
 from shaderad.plan.nest.sums.addends import SumAddends
 from shaderad.plan.nest.sums.groups import GroupAddends
 from shaderad.plan.nest.sums.places import SumPlaces
 from shaderad.plan.nest.sums.tiles import SumTile
 from shaderad.plan.nest.sums.work import SumWork
+from shaderad.plan.nest.teams import Team, TeamFold
 from shaderad.plan.nest.vectors import ThreadElements, comes_by_four, quarter_of
 from shaderad.plan.positions import Indices, Position, add, constant, number, times
 
@@ -113,9 +114,10 @@ class SumWriter:
         own, others = self._split(chosen)
         body = [*self._places.before, *self._starts]
         body += self._added(own)
+        body += self._folded()
         body += self._tests()
-        body += self._stores(others, by_four=by_four)
-        body += self._column_stores(by_four=by_four)
+        stores = [*self._stores(others, by_four=by_four), *self._column_stores(by_four=by_four)]
+        body += stores if self._tile.lanes == 1 else [self._fold(self._terms).first(stores)]
         return self._writer.finish(name, body, self._outputs())
 
     def _outputs(self) -> list[tuple[str, Value, Access]]:
@@ -136,10 +138,22 @@ class SumWriter:
             body = [in_order(axis, *self._bounds(axis), body)]
         yield from body
 
+    def _folded(self) -> Iterator[Stmt]:
+        """Adds the sums of the lanes that share a part; each then has all of them."""
+        if self._tile.lanes > 1:
+            if self._tile.run_steps:
+                yield from map(assigned, self._terms, self._totals)
+            yield from self._fold(self._terms).statements(for_all=True)
+            if self._tile.run_steps:
+                yield from map(_assigned, self._totals, self._terms)
+
+    def _fold(self, totals: Sequence[nodes.Var]) -> TeamFold:
+        return fold_of_lanes(self._writer, self._tile.lanes, totals, self._places.part_lane)
+
     def _in_runs(self, axis: int, start: Expr, stop: Expr, body: Sequence[Stmt]) -> Stmt:
         """Adds runs of steps along an axis, each to 0, then to the sums."""
         first = self._writer.local("first", INT)
-        size = c.whole(self._tile.run_steps)
+        size = c.whole(self._tile.run_steps * self._lanes_along(axis))
         last = c.apply(ops.MIN, c.apply(ops.ADD, first, size), stop)
         inner = [
             *map(zeroed, self._terms),
@@ -149,8 +163,15 @@ class SumWriter:
         return counted(first, start, stop, inner, size)
 
     def _loop(self, axis: int, start: Expr, stop: Expr, body: Sequence[Stmt]) -> Stmt:
-        step = self._writer.local(self._places.step(axis).name, INT)
-        return counted(step, start, stop, body)
+        """Takes the steps of the lane."""
+        step, lanes = self._writer.local(self._places.step(axis).name, INT), self._lanes_along(axis)
+        if lanes > 1:
+            start = c.apply(ops.ADD, start, self._writer.positions.expr(self._places.part_lane))
+        return counted(step, start, stop, body, lanes)
+
+    def _lanes_along(self, axis: int) -> int:
+        """The lanes that take steps along an axis in turn."""
+        return self._tile.lanes if axis == self._cut_axis else 1
 
     @property
     def _loops(self) -> list[int]:
@@ -201,7 +222,8 @@ class SumWriter:
         written = self._writer.written([elements.at(self._work.addends, (*at, *steps))], "tested_t")
         body: list[Stmt] = [*written.body, plus(total, written.values[0])]
         for axis in reversed(range(len(self._tile.steps))):
-            body = [self._loop(axis, *self._tested_bounds(axis), body)]
+            step = self._writer.local(self._places.step(axis).name, INT)
+            body = [counted(step, *self._tested_bounds(axis), body)]
         body = [zeroed(total), *body, tested.put(place, total)]
         for counter, count in reversed([*zip(counters, self._tile.held, strict=True)]):
             body = [counted(counter, c.whole(0), c.whole(count), body)]
@@ -292,6 +314,14 @@ class SumWriter:
             for k in range(0, len(columns), width)
         )
         yield If(condition=self._places.is_first_row, then=stores, otherwise=())
+
+
+def fold_of_lanes(
+    writer: Writer, lanes: int, totals: Sequence[nodes.Var], lane: Position
+) -> TeamFold:
+    """Adds the sums of so many adjacent lanes of a wave, of which the thread is number `lane`."""
+    team = Team(lanes, wave=lanes, workgroup=lanes)
+    return TeamFold(team, writer, totals, lambda a, b: c.apply(ops.ADD, a, b), None, lane)
 
 
 def _assigned(total: Expr, value: Expr) -> Stmt:
