@@ -58,6 +58,13 @@ class LaunchShape:
     """If an index makes at most this many additions to a gradient, a thread sums them over several
     indices before it adds to memory; 0 if each addition is atomic. Threads that meet at barriers
     never hold additions."""
+    copied_words: int
+    """Maximum words of the arrays that a workgroup copies to its own memory, where its threads add
+    before one of them adds to memory; 0 if each addition goes to memory at once."""
+    indices_per_copied_word: int
+    """Minimum indices of such a workgroup for each word that it adds to memory."""
+    fewest_copying_groups: int
+    """Minimum workgroups of a dispatch with such copies."""
 
     # -- reductions and scans of rows ---------------------------------------------------------
     rows: Cut
@@ -93,11 +100,11 @@ class LaunchShape:
         """Refuses rows that would make kernels compute wrong results."""
         for name in ("workgroup", "loop_threads"):
             _check(self, name, all(1 <= n <= MOST_THREADS for n in _numbers(getattr(self, name))))
-        for name in ("group_limit", "held_additions", "held_words"):
+        for name in ("group_limit", "held_additions", "copied_words", "held_words"):
             _check(self, name, getattr(self, name) >= 0)
         # Groups add their sums after the loop over their indices, at barriers.
         at_least_one = ("sum_group_limit", "tile_rows", "enough_threads", "stream")
-        for name in (*at_least_one, "shortest_stream"):
+        for name in (*at_least_one, "shortest_stream", "indices_per_copied_word"):
             _check(self, name, getattr(self, name) >= 1)
         # Group memory is too small for one of these elements per thread.
         is_together = self.rows_of_large_elements.is_together
@@ -150,6 +157,9 @@ _AT_ONCE = LaunchShape(
     sum_group_limit=1024,  # 32: 1.09; 128, 512: 1.0; 4096: 1.08
     adds_at_barriers=True,  # False: 1.03
     held_additions=0,  # 4, with group_limit 1024 to 8192: 1.0 for the gradient of a mesh
+    copied_words=4096,  # 0, by a probe of 1,024 words and 1,056 groups: 22.9
+    indices_per_copied_word=4,  # not measured
+    fewest_copying_groups=16,  # not measured
     rows=_CHUNKS_OF_GROUPS,  # by threads: 1.32 to 3.97; others longer or shorter: 0.89 to 1.17
     rows_of_large_elements=_CHUNKS_OF_THREADS,
     held_words=64,  # not measured
@@ -172,6 +182,9 @@ _IN_TURN = LaunchShape(
     sum_group_limit=128,  # 32: 1.01; 512: 1.18; 1024: 1.36; 4096: 2.79
     adds_at_barriers=False,  # True on SwiftShader: 0.98
     held_additions=4,  # 0: 2.47 on a grid, 0.95 at random; 8: 1.00
+    copied_words=0,
+    indices_per_copied_word=4,
+    fewest_copying_groups=16,
     rows=_CHUNKS_OF_THREADS,  # together: 2.2 to 7.1; others longer or shorter: 0.91 to 1.33
     rows_of_large_elements=_CHUNKS_OF_THREADS,
     held_words=0,

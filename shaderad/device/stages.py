@@ -26,6 +26,7 @@ from shaderad.runtime.process import call_in_children, let_through
 
 if TYPE_CHECKING:
     from shaderad.bodies.outputs import Axis
+    from shaderad.bodies.scattered import GroupCopy
     from shaderad.compiler.artifact import Program
     from shaderad.ir import nodes
     from shaderad.ir.sizes import Size
@@ -128,6 +129,8 @@ class Choice:
     """The threads of a kernel of a plan that one workgroup runs; 0 for other kernels."""
     is_windowed: bool = False
     """True if an array is larger than a binding."""
+    copies: tuple[GroupCopy, ...] = ()
+    """Arrays of which workgroups may have copies, to which their threads add."""
 
 
 def lowered_now(kernel: nodes.Kernel, mode: Mode, variant: Variant) -> Sequence[Lowered]:
@@ -256,8 +259,12 @@ class Stages:
             is_one_thread=choice.is_one_thread,
             is_one_group=choice.group_threads > 0,
             is_windowed=choice.is_windowed and not choice.group_threads,
+            # A window binds a part of an array, and a copy is added to all of it.
+            copies=() if choice.is_windowed else choice.copies,
             workgroup=choice.group_threads or shape.workgroup,
             atomics=capabilities.atomics,
+            group_atomics=capabilities.group_atomics,
+            group_bytes=capabilities.group_bytes_limit,
             subgroups="subgroups" in capabilities.features,
             storage_buffer_limit=capabilities.storage_buffer_limit,
             shape=shape,

@@ -62,6 +62,7 @@ def call_step(step: CallKernel) -> KernelStep:
         with_results=bool(step.stored),
         absent=absent,
         is_one_thread=step.is_one_thread,
+        copies=step.copies,
     )
     return KernelStep(call.kernel, choice, call.dim, values, shapes)
 

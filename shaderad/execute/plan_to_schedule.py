@@ -25,6 +25,7 @@ from shaderad.plan.steps import (
 )
 
 if TYPE_CHECKING:
+    from shaderad.bodies.scattered import GroupCopy
     from shaderad.execute.kernel_steps import Key
     from shaderad.ir.arrays import Value
     from shaderad.ir.sizes import Size
@@ -91,7 +92,7 @@ class Scheduler:
             for name, base in step.bases.items():
                 target, size = places.number(writes[name]), places.byte_count(base)
                 self.move(places.number(base), places.start(base), target, size)
-            self.binder.add(work_step(step.work, filled=frozenset(step.bases)))
+            self.binder.add(work_step(step.work, frozenset(step.bases), copies=step.copies))
 
     def _add_works(self, between: Iterable[Value], works: Iterable[PlanKernel]) -> None:
         """Adds kernels that store all results together; `between` is what they leave others."""
@@ -111,13 +112,19 @@ def written_whole(work: PlanKernel, group_threads: int = 0) -> KernelStep:
     return work_step(work, frozenset(name for name, _ in work.writes), group_threads)
 
 
-def work_step(work: PlanKernel, filled: frozenset[str], group_threads: int = 0) -> KernelStep:
+def work_step(
+    work: PlanKernel,
+    filled: frozenset[str],
+    group_threads: int = 0,
+    copies: tuple[GroupCopy, ...] = (),
+) -> KernelStep:
     """A kernel of ours.
 
     Args:
         work: The kernel.
         filled: Arrays that it writes and that hold something already, or are written whole.
         group_threads: Its threads if it runs as one workgroup.
+        copies: Arrays to which threads may add in group memory first.
     """
     shapes = dict(work.shapes)
     own = frozenset(
@@ -127,7 +134,8 @@ def work_step(work: PlanKernel, filled: frozenset[str], group_threads: int = 0) 
     )
     values = _read(work)
     values |= {(Role.OUTPUT, name): value for name, value in work.writes}
-    choice = Choice(Mode.PRIMAL, work.bounds, "", own, work.scalars, group_threads=group_threads)
+    choice = Choice(Mode.PRIMAL, work.bounds, "", own, work.scalars, group_threads=group_threads,
+                    copies=copies)  # fmt: skip
     return KernelStep(work.kernel, choice, work.dim, values, shapes, work.sizes, filled)
 
 

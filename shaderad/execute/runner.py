@@ -40,6 +40,7 @@ from shaderad.plan.call_kernels import (
 
 if TYPE_CHECKING:
     from shaderad.arrays.arrays import Array
+    from shaderad.compiler.launch_shapes import LaunchShape
     from shaderad.device.devices import Device
     from shaderad.execute.prepared import Place, Prepared
     from shaderad.execute.schedule import Schedule
@@ -59,13 +60,16 @@ class CallPlan:
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
     steps: tuple[CallKernel, ...]
+    shape: LaunchShape
 
     @property
     def deciding(self) -> frozenset[Value]:
         return deciding_values(self.steps)
 
     def decided(self, known: Known) -> Decision[MakeSchedule]:
-        decisions = [call_decision(step, known.sizes, known.numbers) for step in self.steps]
+        decisions = [
+            call_decision(step, known.sizes, known.numbers, self.shape) for step in self.steps
+        ]
         numbers = tuple(number for decision in decisions for number in decision.numbers)
 
         def make() -> MakeSchedule:
@@ -99,12 +103,13 @@ class CallPlan:
 
 def planned_steps(graph: Graph, device: Device) -> PlannedSteps:
     """The plan of `graph`."""
-    steps = steps_of_calls(graph, device.capabilities.storage_buffer_limit - 1)
+    capabilities = device.capabilities
+    steps = steps_of_calls(graph, capabilities.storage_buffer_limit - 1)
     if steps is not None:
-        return CallPlan(graph.inputs, graph.outputs, steps)
+        return CallPlan(graph.inputs, graph.outputs, steps, capabilities.launch_shape)
     from shaderad.execute.graph_plans import graph_plan
 
-    return graph_plan(graph, device.capabilities)
+    return graph_plan(graph, capabilities)
 
 
 @dataclass(eq=False, slots=True)
@@ -208,8 +213,10 @@ class GraphRunner:
         given = tuple(types.is_differentiable(v.element) for v in graph.outputs)
         backward = pulled(graph, tuple(wanted), given)
         known = self.known(graph, inputs, size_by_name)
-        for step in steps_of_calls(backward, self._device.capabilities.storage_buffer_limit) or ():
-            asked = call_step(call_decision(step, known.sizes, known.numbers).make())
+        limits = self._device.capabilities
+        for step in steps_of_calls(backward, limits.storage_buffer_limit) or ():
+            decision = call_decision(step, known.sizes, known.numbers, limits.launch_shape)
+            asked = call_step(decision.make())
             choice = choice_with(asked, Places(backward.inputs, known.host_inputs))
             if choice.mode is Mode.BACKWARD:
                 stages.foresee(call.kernel, choice)

@@ -11,6 +11,7 @@ from enum import Enum
 from functools import cached_property
 
 from shaderad.bodies.reaches import Reach
+from shaderad.bodies.scattered import GroupCopy
 from shaderad.compiler.artifact import Program
 from shaderad.compiler.launch_shapes import PORTABLE, LaunchShape
 from shaderad.diagnostics import Span
@@ -232,6 +233,10 @@ class Lowered:
     sites: tuple[Site, ...] = ()
     group_limit: int = 0
     """Maximum number of groups that each loop over a tile of indices; 0: one thread per index."""
+    group_indices: int = 0
+    """Minimum indices of such a group, if there are as many."""
+    copies: tuple[str, ...] = ()
+    """The arrays to which threads add in copies, in the memory of their group."""
     is_single_group: bool = False
     """True if it must run as one group: doubles have no atomic add."""
     threads_of: str = ""
@@ -287,8 +292,14 @@ class Variant:
     """True if the dispatch is one whole workgroup, whose threads meet at barriers."""
     is_windowed: bool = False
     """True if arrays may be larger than bindings, so that items run a window at a time."""
+    copies: tuple[GroupCopy, ...] = ()
+    """The arrays of which groups may have copies; lowering keeps those that save additions."""
     atomics: str = "native"
     """One of `ATOMICS`."""
+    group_atomics: str = "exchange"
+    """The same for group memory."""
+    group_bytes: int = 1 << 14
+    """The memory of a workgroup."""
     subgroups: bool = True
     are_waves_free: bool = True
     """True if waves may sum wherever all their threads arrive; browsers must prove that they do."""
@@ -323,7 +334,8 @@ def thread_groups(lowered: Lowered, threads: Size, dim: Sequence[Size] = ()) -> 
     if lowered.group:
         axes = zip(dim, lowered.group, strict=True)
         return sizes.product(tuple(sizes.divide_up(extent, n) for extent, n in axes))
-    groups = sizes.divide_up(threads, lowered.program.workgroup[0])
+    indices = max(lowered.program.workgroup[0], lowered.group_indices)
+    groups = sizes.divide_up(threads, indices)
     return sizes.minimum(groups, lowered.group_limit) if lowered.group_limit else groups
 
 

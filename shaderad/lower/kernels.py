@@ -16,6 +16,7 @@ from shaderad.bodies.structured import structured
 from shaderad.bodies.write_numbers import numbered
 from shaderad.diagnostics import Span, error, nesting
 from shaderad.ir.nodes import (
+    Accumulate,
     AccumulateGradient,
     Assign,
     Buffer,
@@ -30,11 +31,13 @@ from shaderad.ir.types import INT, VOID, Access, Type, is_differentiable
 from shaderad.ir.verifier import verified
 from shaderad.ir.walk import reachable, reads, statements, writes
 from shaderad.lower.bindings import Addition, Lowered, Mode, Variant
+from shaderad.lower.entry.copies import write_copies
 from shaderad.lower.entry.points import (
     ENTRY_NAME,
     group_limit,
     is_single_group,
     note_needs,
+    sum_bytes,
     write_decoder,
     write_entry,
     write_outputs,
@@ -189,6 +192,10 @@ def _write(module: Module, resolved: Resolved) -> Lowered:
         module.arrays.tag(s.buffer)
     module.arrays.note_tags({b: b not in strategies.exclusive for b in module.variant.wanted})
     declarations = module.arrays.bind()
+    additions = () if adjoint is None else _additions(module, adjoint)
+    if module.variant.copies and not is_single_group(entry):
+        added = {a.array for a in additions if a.by == "thread"} | _added(resolved)
+        write_copies(module, declarations, added, sum_bytes(entry))
     entry_name, entry_tags, entry_text = write_entry(entry)
     tags = Tags(module).write()
     outputs = write_outputs(module, resolved) if adjoint is None else None
@@ -200,9 +207,11 @@ def _write(module: Module, resolved: Resolved) -> Lowered:
         words=tuple(module.words),
         sites=tuple(module.sites),
         group_limit=group_limit(entry),
+        group_indices=module.group_indices,
+        copies=tuple(name for _, name in module.arrays.copies),
         is_single_group=is_single_group(entry),
         strategies=dict(strategies.by_name),
-        additions=() if adjoint is None else _additions(module, adjoint),
+        additions=additions,
         is_windowed=module.variant.is_windowed,
         body=body,
         index_names=module.kernel.index_names,
@@ -294,6 +303,13 @@ def _additions(module: Module, adjoint: Adjoint) -> tuple[Addition, ...]:
                 is_uniform[key] = is_uniform.get(key, True) and module.is_uniform(s)
     ordered = sorted(is_uniform, key=lambda key: (key[1].line, key[1].column, key[0]))
     return tuple(Addition(*key, by if is_uniform[key] else "thread") for key in ordered)
+
+
+def _added(resolved: Resolved) -> set[str]:
+    """The arrays to which a body adds in memory."""
+    bodies = (resolved.body, *(f.body for f in reachable(resolved.body)))
+    every = (s for body in bodies for s in statements(body))
+    return {s.buffer for s in every if isinstance(s, Accumulate)}
 
 
 def _decoder(kernel: Kernel, b: Buffer, variant: Variant, *, is_first: bool) -> Lowered:

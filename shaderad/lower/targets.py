@@ -54,6 +54,11 @@ class Profile:
         return portable_shape(lanes=lanes, workgroup=self.workgroup)
 
     @property
+    def group_atomics(self) -> str:
+        """The kind of float atomics in group memory, where not all devices have native ones."""
+        return "exchange" if self.atomics == "native" else self.atomics
+
+    @property
     def features(self) -> tuple[str, ...]:
         """The features that kernels may use, apart from those of their types."""
         allowed = {"float-atomics": self.atomics == "native", "subgroups": self.has_subgroups}

@@ -11,14 +11,17 @@ from typing import Generic, TypeVar
 from weakref import WeakKeyDictionary
 
 from shaderad.bodies.ranges import conditions, holding
+from shaderad.bodies.scattered import GroupCopy, added_at_places, read_at_places
+from shaderad.compiler.launch_shapes import LaunchShape
 from shaderad.diagnostics import nesting
 from shaderad.ir import arrays, sizes
-from shaderad.ir.arrays import Graph, Value
+from shaderad.ir.arrays import ArrayType, Graph, Value
 from shaderad.ir.nodes import Kernel
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import INT, UINT
 from shaderad.plan.joined_calls import in_order, joined_calls, needs_primal
 from shaderad.plan.literals import literal_words
+from shaderad.plan.nest.copies import copies_with, rooms_of
 
 T_co = TypeVar("T_co", covariant=True)
 AnyCall = arrays.KernelCall | arrays.KernelPull | arrays.KernelPush
@@ -39,6 +42,8 @@ class CallKernel:
     """Conditions on indices that hold: see `bodies/ranges.py`."""
     is_one_thread: bool = False
     """True for a derivative of a call that is known to have one thread at most."""
+    copies: tuple[GroupCopy, ...] = ()
+    """Arrays to which threads may add in group memory first."""
 
     @property
     def writes(self) -> tuple[Value, ...]:
@@ -57,8 +62,9 @@ class Decision(Generic[T_co]):
 
     numbers: tuple[int, ...]
     """For each loop the numbers in its kernel, first that of its threads, 0 if its steps are
-    dispatches; for each user kernel the bits of the conditions on its indices, and 1 if its
-    derivative is one thread; for each reduction or scan 0 for all its dispatches, else 1 and the
+    dispatches; for each user kernel the bits of the conditions on its indices, 1 if its
+    derivative is one thread, and the elements of its copies in group memory, as for each scatter;
+    for each reduction or scan 0 for all its dispatches, else 1 and the
     bits of those that run; for each nest the numbers by which it differs from others of the same
     step; -1 for a step that copies, 0 for one that might."""
     make: Callable[[], T_co]
@@ -66,22 +72,40 @@ class Decision(Generic[T_co]):
 
 
 def call_decision(
-    step: CallKernel, known: Mapping[str, int], numbers: Mapping[Value, int]
+    step: CallKernel,
+    known: Mapping[str, int],
+    numbers: Mapping[Value, int],
+    shape: LaunchShape,
 ) -> Decision[CallKernel]:
-    """The decision which indices of a kernel are in range, and whether it is one thread.
+    """The decision which indices of a kernel are in range, if it is one thread, and its copies.
 
     Args:
         step: What runs the kernel.
         known: The sizes that are known, by name.
         numbers: The whole numbers that are known.
+        shape: How work is laid out over threads.
     """
     call = step.call
     asked = () if call.bounds == "unchecked" else conditions_of(call.kernel)
     natural = holding(asked, _extents(call, known) | _numbers(call, step.reads, numbers))
     bits = sum(1 << k for k, size in enumerate(asked) if size in natural)
     is_one = step.node is not call and _is_at_most_one(sizes.product(call.dim), known)
-    made = replace(step, natural=natural, is_one_thread=is_one)
-    return Decision((bits, is_one), lambda: made)
+    rooms = rooms_of(_added(step), call.dim, known, shape) if shape.copied_words else {}
+    made = replace(step, natural=natural, is_one_thread=is_one, copies=copies_with(rooms))
+    return Decision((bits, is_one, *rooms.values()), lambda: made)
+
+
+def _added(step: CallKernel) -> list[tuple[str, ArrayType]]:
+    """The arrays to which threads of a step add at places that they compute."""
+    call, node = step.call, step.node
+    if isinstance(node, arrays.KernelCall):
+        names = added_at_places(call.kernel)
+        return [(name, t) for name, t in call.written if name in names]
+    if isinstance(node, arrays.KernelPull):
+        names = read_at_places(call.kernel).intersection(node.wanted)
+        operands = zip(call.names, call.operands, strict=True)
+        return [(name, x.type) for name, x in operands if name in names]
+    return []
 
 
 def _is_at_most_one(size: Size, known: Mapping[str, int]) -> bool:

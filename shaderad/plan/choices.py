@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from shaderad.bodies.scattered import added_at_places
 from shaderad.compiler.launch_shapes import PORTABLE, LaunchShape
 from shaderad.ir import arrays, sizes
 from shaderad.ir import building as b
@@ -18,6 +19,7 @@ from shaderad.ir.sizes import Shape
 from shaderad.plan.call_kernels import CallKernel, Decision, call_decision
 from shaderad.plan.elements import base_of
 from shaderad.plan.kernels import PlanKernel
+from shaderad.plan.nest.copies import copies_with, rooms_of
 from shaderad.plan.nest.element_choices import ElementChoices
 from shaderad.plan.nest.elementwise import FourElements
 from shaderad.plan.nest.limits import NestLimits
@@ -124,19 +126,32 @@ class PlanChoices:
                 return SumChoices(self._limits).of_tiles(step)
             case RunKernel(by_four=FourElements() as by_four):
                 return ElementChoices(self._limits).of_elements(step, by_four)
+            case RunKernel():
+                return self._of_scatters(step)
             case Repeat():
                 return self._of_loop(step)
             case RepeatWhile():
                 body = self._inside(step.body)
                 return Decision(body.numbers, lambda: replace(step, body=body.make()))
             case CallKernel():
-                return call_decision(step, self.known, self.numbers)
+                return call_decision(step, self.known, self.numbers, self.shape)
             case RunPass(node=arrays.Scan()):
                 return ScanChoices(self._limits).of_scan(step, step.scans)
             case RunPass():
                 return self._rows.of_reduction(step, step.rows)
             case _:
                 return Decision((), lambda: step)
+
+    def _of_scatters(self, step: RunKernel) -> Decision[Step]:
+        """A kernel whose threads may add to arrays."""
+        work = step.work
+        names = added_at_places(work.kernel) if self.shape.copied_words else ()
+        added = [(name, v.type) for name, v in work.writes if name in names]
+        rooms = rooms_of(added, work.dim, self.known, self.shape)
+        copies = copies_with(rooms)
+        return Decision(
+            (*rooms.values(),), lambda: replace(step, copies=copies) if copies else step
+        )
 
     # -- loops -----------------------------------------------------------------------------
 

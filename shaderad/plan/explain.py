@@ -99,6 +99,7 @@ class _Text:
             case RunKernel(work=work):
                 accesses = {work.kernel.buffer(name).access for name, _ in work.writes}
                 end = ", summed atomically" if Access.ADD in accesses else ""
+                end += ", in group memory first" if step.copies else ""
                 return f"{work.kernel.name} over {self._places(work)}{end}"
             case RunPass() | RunChain() | RunRows():
                 return self._rows(step)
@@ -106,7 +107,9 @@ class _Text:
                 return self._tiles(step)
             case CallKernel(call=call):
                 mode = f"{' and' if step.stored else ''}{_MODES[type(step.node)]}"
-                return f"kernel {call.kernel.name}{mode} over {self._shape(call.dim)}"
+                copied = ", ".join(copy.array for copy in step.copies)
+                end = f", may add to {copied} in group memory first" if copied else ""
+                return f"kernel {call.kernel.name}{mode} over {self._shape(call.dim)}{end}"
             case Repeat():
                 return f"loop of {self._size(step.node.count)} iterations"
             case CopyValues(pairs=pairs):

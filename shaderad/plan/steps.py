@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
 
+from shaderad.bodies.scattered import GroupCopy
 from shaderad.compiler.launch_shapes import LaunchShape
 from shaderad.ir import arrays
 from shaderad.ir.arrays import Value
@@ -38,6 +39,8 @@ class RunKernel:
     """In place of `work`, where sizes allow it: see `choices.py`."""
     transposed: TransposedElements | None = None
     """The same for kernels that read along another axis."""
+    copies: tuple[GroupCopy, ...] = ()
+    """Arrays to which threads may add in group memory first."""
 
     @property
     def reads(self) -> tuple[Value, ...]:

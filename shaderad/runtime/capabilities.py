@@ -42,6 +42,8 @@ class Capabilities:
     formats: tuple[str, ...]
     """The formats of code that it accepts, such as `spirv`, preferred ones first."""
     atomics: Atomics
+    has_group_float_atomics: bool = False
+    """True if native additions of floats work in the memory of a workgroup, too."""
     survives_exchange: bool = True
     """False if adding floats by exchange ends the process."""
     storage_buffer_limit: int
@@ -82,6 +84,12 @@ class Capabilities:
     def is_parallel(self) -> bool:
         """True if threads of a workgroup run in parallel; software devices run them in turn."""
         return self.kind != "software"
+
+    @property
+    def group_atomics(self) -> Atomics:
+        """The kind of atomic additions of floats in group memory."""
+        lacks = self.atomics == "native" and not self.has_group_float_atomics
+        return "exchange" if lacks else self.atomics
 
     @property
     def launch_shape(self) -> LaunchShape:

@@ -172,10 +172,20 @@ def _kind(adapter: str) -> Kind:
     return "software" if any(name in adapter.lower() for name in SOFTWARE_NAMES) else "unknown"
 
 
+def _adds_in_groups(info: Any) -> bool:
+    """True if float atomics work in group memory, too.
+
+    slangpy does not report the feature of Vulkan for that, which some drivers lack; those with
+    these names have it.
+    """
+    if info.type is not spy.DeviceType.vulkan:
+        return info.type is spy.DeviceType.cuda
+    return any(name in info.adapter_name.lower() for name in ("nvidia", *SOFTWARE_NAMES))
+
+
 def _capabilities(device: Any) -> Capabilities:
     info = device.info
-    native = set(device.features)
-    features = frozenset(ours for ours, theirs in FEATURES.items() if theirs in native)
+    features = frozenset(ours for ours, theirs in FEATURES.items() if theirs in device.features)
     if info.type is spy.DeviceType.cuda:
         features |= {"double"}  # A type of the language, which slangpy does not list.
     limits = info.limits
@@ -189,6 +199,7 @@ def _capabilities(device: Any) -> Capabilities:
         features=features,
         formats=FORMATS,
         atomics="native" if "float-atomics" in features else "compare-exchange",
+        has_group_float_atomics=_adds_in_groups(info),
         # Mesa's lavapipe crashes on the code that slangpy compiles from the exchange loop.
         survives_exchange=_kind(info.adapter_name) != "software",
         storage_buffer_limit=STORAGE_BUFFER_LIMIT,

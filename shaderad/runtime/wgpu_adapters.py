@@ -187,6 +187,7 @@ def _capabilities(info: DeviceInfo, source: Any) -> Capabilities:
         formats=tuple(READABLE_BY_NAGA),
         # naga reads no compare-exchange from SPIR-V; exchange always works.
         atomics="native" if "float-atomics" in features else "exchange",
+        has_group_float_atomics=False,  # naga refuses them
         storage_buffer_limit=limits["max-storage-buffers-per-shader-stage"],
         binding_bytes_limit=min(
             limits["max-storage-buffer-binding-size"], limits["max-buffer-size"]

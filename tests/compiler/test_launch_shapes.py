@@ -27,6 +27,8 @@ TOGETHER = replace(TABLE[AT_ONCE].rows_of_large_elements, is_together=True)
         ("group_limit", -1),
         ("sum_group_limit", 0),
         ("held_additions", -1),
+        ("copied_words", -1),
+        ("indices_per_copied_word", 0),
         ("rows_of_large_elements", TOGETHER),
         ("tile_rows", 0),
         ("lane_teams", (16,)),

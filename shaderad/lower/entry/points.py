@@ -14,7 +14,7 @@ from itertools import accumulate
 
 from shaderad.bodies.outputs import Resolved
 from shaderad.ir.nodes import Buffer, Expr
-from shaderad.ir.types import Access, Kind, Type, byte_count, scalars
+from shaderad.ir.types import WORD_BYTES, Access, Kind, Type, byte_count, scalars
 from shaderad.lower.bindings import (
     GROUP_SIZE,
     Mode,
@@ -22,6 +22,7 @@ from shaderad.lower.bindings import (
     Word,
     WordKind,
 )
+from shaderad.lower.entry.copies import clearing, releasing
 from shaderad.lower.entry.scope import INDEX, EntryScope
 from shaderad.lower.entry.tiles import first_item, note_whole_group, tile_loop, write_indices
 from shaderad.lower.prepare.strategy import Hoisted
@@ -65,8 +66,14 @@ def group_limit(entry: EntryScope) -> int:
     if entry.module.variant.is_one_group or entry.module.has_barriers:
         return 0
     shape = entry.module.variant.shape
-    sums = _sum_fields(entry) or entry.module.sums_in_groups
+    sums = _sum_fields(entry) or entry.module.sums_in_groups or entry.module.arrays.copies
     return shape.sum_group_limit if sums else shape.group_limit
+
+
+def sum_bytes(entry: EntryScope) -> int:
+    """The memory of a group in which it sums."""
+    sums = _sum_fields(entry) or entry.module.sums_in_groups
+    return WORD_BYTES * entry.module.workgroup_size if sums else 0
 
 
 def is_single_group(entry: EntryScope) -> bool:
@@ -91,6 +98,7 @@ def write_entry(entry: EntryScope) -> tuple[str, Piece, Piece]:
     _before_threads(entry)
     if entry.module.sums_in_waves:
         piece.add("findLeaders();")
+    piece.add(*clearing(entry.module))
     if sums:
         piece.add("Sums sums = {};")
     if group_limit(entry):
@@ -108,6 +116,7 @@ def write_entry(entry: EntryScope) -> tuple[str, Piece, Piece]:
         piece.add(f"{held}.release<{entry.module.arrays.tag(array)}>();")
     if sums:
         _add_sums(entry)
+    piece.add(*releasing(entry.module))
     if entry.module.sends_reports:
         piece.add(send_report(entry))
     piece.close()

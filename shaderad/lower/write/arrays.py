@@ -10,11 +10,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from shaderad.bodies.reaches import Reach
+from shaderad.bodies.scattered import GroupCopy
 from shaderad.compiler.artifact import Binding
 from shaderad.diagnostics import error
 from shaderad.ir.nodes import Accumulate, Buffer, Store
 from shaderad.ir.types import (
     UINT,
+    WORD_BYTES,
     Access,
     Kind,
     TextureType,
@@ -36,6 +38,7 @@ from shaderad.lower.write.resources import (
     texture_type,
     write_buffer,
 )
+from shaderad.lower.write.sinks import CopiedSink, Sink
 from shaderad.lower.write.text import Piece, widened
 from shaderad.rules.nodes import primal_name
 
@@ -105,6 +108,8 @@ class Arrays:
         """The arrays whose tags report indices out of range."""
         self.stored_gradients: set[str] = set()
         """The arrays to whose gradients a custom derivative stores."""
+        self.copies: dict[tuple[Role, str], CopiedSink] = {}
+        """The arrays to which threads add in group memory."""
         self.held_sums: dict[str, str] = {}
         """The variable of a thread's sums for the gradient of an array, by its name."""
         self._filtered_names: set[str] = set()
@@ -205,6 +210,10 @@ class Arrays:
     def slang_type(self, role: Role, name: str) -> str:
         return self._needs[role, name].slang_type
 
+    def type_of(self, role: Role, name: str) -> Type:
+        """The type of an array's elements in its buffer."""
+        return self._needs[role, name].type
+
     def read_text(self, role: Role, name: str) -> str:
         """The text of the bits of the word at `offset`."""
         text = self.words(role, name)
@@ -233,14 +242,47 @@ class Arrays:
     def is_atomic(self, role: Role, name: str) -> bool:
         return self.slang_type(role, name) in (SlangBuffer.FLOATS, SlangBuffer.WORDS)
 
+    def is_summed(self, role: Role, name: str) -> bool:
+        """True if threads do nothing with an array but add to it atomically."""
+        is_stored = role is Role.GRADIENT and name in self.stored_gradients
+        return self.has(role, name) and self.is_atomic(role, name) and not is_stored
+
     def add_text(self, role: Role, name: str) -> str:
         """The statement that adds `value` at `offset`, unless it is 0."""
         guard = "isThere && " if self._module.goes_past_end else ""
-        start = f"if ({guard}changesSum(value))"
+        return f"if ({guard}changesSum(value)) {self.sink(role, name).add_text}"
+
+    def sink(self, role: Role, name: str) -> Sink:
+        """The words to which threads add."""
+        copied = self.copies.get((role, name))
+        return self.memory(role, name) if copied is None else copied.copy
+
+    def memory(self, role: Role, name: str) -> Sink:
+        """The words of an array in its buffer."""
+        text = self.words(role, name)
         if self.slang_type(role, name) == SlangBuffer.FLOATS:
-            return f"{start} {self.words(role, name)}.add(value);"
-        how = "Exchange" if self._module.variant.atomics == "exchange" else "CompareExchange"
-        return f"{start} addBy{how}<{self.cell_name(role, name)}>(offset, value);"
+            return Sink(text, "native")
+        return Sink(text, self._module.variant.atomics, self._cell_name(role, name, "cell"))
+
+    def add_copy(self, piece: Piece, role: Role, wanted: GroupCopy) -> None:
+        """Declares a copy of an array in group memory."""
+        module, name = self._module, wanted.array
+        t = self.type_of(role, name)
+        is_float, atomics = is_differentiable(t), module.variant.group_atomics
+        is_native = is_float and atomics == "native"
+        if is_native:
+            module.features.add("float-atomics")
+        size = byte_count(t) // WORD_BYTES
+        room_words = size * wanted.room
+        copy = module.names.make_global(f"{name}{ROLES[role].suffix}_copy")
+        kind = "float" if is_native else "uint"
+        piece.add(f"groupshared Atomic<{kind}> {copy}[{room_words}];")
+        sink = Sink(f"{copy}[offset]", atomics, self._cell_name(role, name, "copy_cell"))
+        count = module.word(Word(WordKind.COUNT, name), f"{name}_count")
+        tag = module.names.make(f"{name}{ROLES[role].suffix}_group_copy")
+        words = f"{count} * {size}" if size > 1 else count
+        memory = self.memory(role, name)
+        self.copies[role, name] = CopiedSink(sink, memory, is_float, tag, words, room_words)
 
     def write_text(self, role: Role, name: str, bits: str) -> str:
         """The statement that stores a word at `offset`; words of arenas may be atomic."""
@@ -254,10 +296,10 @@ class Arrays:
         """The prefix of writes that threads past the end of the launch must skip."""
         return "if (isThere) " if self._module.goes_past_end else ""
 
-    def cell_name(self, role: Role, name: str) -> str:
+    def _cell_name(self, role: Role, name: str, suffix: str) -> str:
         """The name of the tag of the array's cells, for devices without float atomics."""
-        wanted = f"{name}{ROLES[role].suffix}_cell"
-        return self._module.names.make(wanted, ("cell", role, name))
+        wanted = f"{name}{ROLES[role].suffix}_{suffix}"
+        return self._module.names.make(wanted, (suffix, role, name))
 
     # -- bindings of tags -----------------------------------------------------------------------
 

@@ -226,6 +226,12 @@ class Module:
         return bool(self.uniform_additions) and not self.variant.adds_in_waves
 
     @property
+    def group_indices(self) -> int:
+        """`Lowered.group_indices`: each word of a copy costs a group an addition to memory."""
+        words = sum(copied.room_words for copied in self.arrays.copies.values())
+        return words * self.variant.shape.indices_per_copied_word
+
+    @property
     def goes_past_end(self) -> bool:
         """True if threads past the end of the launch run too, because all meet at barriers."""
         return self.sums_in_groups or self.has_barriers

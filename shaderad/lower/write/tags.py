@@ -21,7 +21,6 @@ from shaderad.ir.types import (
 )
 from shaderad.lower.bindings import ROLES, Mode, Role, Word, WordKind
 from shaderad.lower.write.arrays import SUMS_OF_SCRATCH, scratch_role
-from shaderad.lower.write.resources import SlangBuffer
 from shaderad.lower.write.text import Piece
 
 if TYPE_CHECKING:
@@ -58,6 +57,8 @@ class Tags:
             self._write_report(piece)
         if self._arrays.uses_print:
             self._write_printer(piece)
+        for copied in self._arrays.copies.values():
+            copied.write_tag(piece)
         for b in self._arrays.tagged():
             pointed = f"all that {b.shown_name} points to, " if b.is_pointed else ""
             piece.add("", f"/// {b.name}: {pointed}sad.{b.type}")
@@ -66,7 +67,7 @@ class Tags:
                 continue
             for role in (Role.OUTPUT, Role.GRADIENT):
                 if self._arrays.has(role, b.name) and is_differentiable(b.type.element):
-                    self._write_cell_tag(piece, role, b.name)
+                    self._write_cell_tags(piece, role, b.name)
             match b.access:
                 case Access.IN:
                     self._write_input(piece, b)
@@ -217,23 +218,12 @@ class Tags:
         add = self._arrays.add_text(role, name)
         return [f"static void add(uint offset, float value) {{ {add} }}"]
 
-    def _write_cell_tag(self, piece: Piece, role: Role, name: str) -> None:
-        """Writes the tag of a float in a word, for devices without float atomics."""
-        if self._arrays.slang_type(role, name) != SlangBuffer.WORDS:
-            return
-        text = self._arrays.words(role, name)
-        cell = self._arrays.cell_name(role, name)
-        if self._module.variant.atomics == "exchange":
-            head = "static uint exchange(uint offset, uint bits)"
-            lines = [f"{head} {{ return {text}.exchange(bits); }}"]
-            piece.block(f"struct {cell} : IExchangeCell", lines)
-            return
-        head = "static uint compareExchange(uint offset, uint expected, uint bits)"
-        lines = [
-            f"static uint load(uint offset) {{ return {text}.load(); }}",
-            f"{head} {{ return {text}.compareExchange(expected, bits); }}",
-        ]
-        piece.block(f"struct {cell} : ICompareCell", lines)
+    def _write_cell_tags(self, piece: Piece, role: Role, name: str) -> None:
+        """Writes the tags of floats in words, for devices without float atomics."""
+        if self._arrays.is_atomic(role, name):
+            sinks = (self._arrays.memory(role, name), self._arrays.sink(role, name))
+            for sink in dict.fromkeys(sinks):
+                sink.write_cell(piece)
 
     def _write_output(self, piece: Piece, b: Buffer) -> None:
         is_add = b.access is Access.ADD
@@ -256,7 +246,7 @@ class Tags:
             mark = f"return {self._arrays.words(Role.MARKS, b.name)}.add(1) == 0;"
             piece.add(f"override static bool isFirstWrite(uint offset) {{ {mark} }}")
         if is_int_sum and has_values:
-            add = f"{self._arrays.words(Role.OUTPUT, b.name)}.add(bits);"
+            add = f"{self._arrays.sink(Role.OUTPUT, b.name).word}.add(bits);"
             piece.add(f"override static void addInt(uint offset, uint bits) {{ {add} }}")
         piece.close()
 
@@ -281,7 +271,7 @@ class Tags:
         is_sum = self._arrays.has(Role.SCRATCH_SUMS, b.name)
         role = scratch_role(b.access, is_sum=is_sum)
         if is_sum:
-            self._write_cell_tag(piece, role, b.name)
+            self._write_cell_tags(piece, role, b.name)
         piece.open(f"struct {self._arrays.tag(b.name)} : IReadable, IStored")
         piece.add(*extents, *self._reader_lines(role, b.name, t))
         values = self._writer_lines(role, b.name, t)
@@ -347,7 +337,7 @@ class Tags:
         is_double = Kind.DOUBLE in {s.kind for s in scalars(t)}
         is_new = not self._module.names.has(("entry", role, name, "IAddable"))
         if is_new and name not in self._arrays.tags and not is_double:
-            self._write_cell_tag(self.piece, role, name)
+            self._write_cell_tags(self.piece, role, name)
         lines = self._double_adder_lines if is_double else self._adder_lines
         return self._entry_tag(role, name, "IAddable", lines(role, name))
 
