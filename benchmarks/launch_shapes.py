@@ -65,6 +65,11 @@ def blended(i: sad.Index, texels: sad.In[float4, 2], uv: sad.In[sad.float2], y: 
     y[i] = (1.0 - down) * upper + down * lower
 
 
+@sad.kernel
+def picked(i: sad.Index, x: sad.In[float], k: sad.In[int], y: sad.Out[float]):
+    y[i] = x[k[i]] * x[k[i]]
+
+
 # -- programs -----------------------------------------------------------------------------------
 
 
@@ -108,6 +113,17 @@ def looked_up(at_random: bool) -> Program:
         texels = sad.array(floats(512, 512, 4), dtype=float4)
         at, bar = sad.array(uv, dtype=sad.float2), sad.cast(sad.full((side * side,), 1.0), float4)
         return lambda: sad.vjp(lambda t: blended(t, at, dim=side * side), texels)[1](bar)
+
+    return program
+
+
+def gathered(size: int, count: int) -> Program:
+    """The gradient of a gather at random."""
+
+    def program() -> Run:
+        x, bar = sad.array(floats(size)), sad.full((count,), 1.0)
+        k = sad.array(np.random.default_rng(0).integers(0, size, count).astype(np.int32))
+        return lambda: sad.vjp(lambda x: picked(x, k, dim=count), x)[1](bar)
 
     return program
 
@@ -160,6 +176,12 @@ LONG_ROWS = {
     "sums of 16 rows of 64k": of_graph(total, floats(16, 1 << 16)),
     "scan of 4M": of_graph(prefixes, floats(1 << 22)),
 }
+GATHERS = {
+    "4M additions to 64": gathered(64, 1 << 22),
+    "4M additions to 1,024": gathered(1024, 1 << 22),
+    "4M additions to 4,096": gathered(4096, 1 << 22),
+    "256k additions to 4,096": gathered(4096, 1 << 18),
+}
 KERNELS = {"float4 map": plain, "data-dependent loop": uneven}
 PRODUCTS = {
     "512 x 512 x 512": of_graph(product, floats(512, 512), floats(512, 512)),
@@ -186,6 +208,9 @@ CONTESTS = {
         (0, 4, 8),
         {"lookups on a grid": looked_up(False), "lookups at random": looked_up(True)},
     ),
+    "copied_words": Contest(field("copied_words"), (0, 1024, 4096), GATHERS),
+    "indices_per_copied_word": Contest(field("indices_per_copied_word"), (1, 4, 16, 64), GATHERS),
+    "fewest_copying_groups": Contest(field("fewest_copying_groups"), (1, 4, 16, 64), GATHERS),
     "rows.longest_whole": Contest(cut("longest_whole"), (512, 2048, 8192, 32768), LONG_ROWS),
     "rows.chunk_length": Contest(cut("chunk_length"), (128, 512, 1024, 4096), LONG_ROWS),
     "rows.is_together": Contest(cut("is_together"), (False, True), LONG_ROWS),
