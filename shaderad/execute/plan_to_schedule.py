@@ -92,7 +92,9 @@ class Scheduler:
             for name, base in step.bases.items():
                 target, size = places.number(writes[name]), places.byte_count(base)
                 self.move(places.number(base), places.start(base), target, size)
-            self.binder.add(work_step(step.work, frozenset(step.bases), copies=step.copies))
+            whole = (n for n in writes if step.work.kernel.buffer(n).access is Access.OUT)
+            filled = frozenset((*step.bases, *whole))
+            self.binder.add(work_step(step.work, filled, copies=step.copies))
 
     def _add_works(self, between: Iterable[Value], works: Iterable[PlanKernel]) -> None:
         """Adds kernels that store all results together; `between` is what they leave others."""

@@ -10,6 +10,9 @@ import pytest
 
 import shaderad as sad
 from shaderad import float3
+from shaderad.execute import graph_plans
+from shaderad.execute.plan_to_schedule import schedule
+from shaderad.execute.schedule import Run, Schedule
 from shaderad.ir import nodes
 from shaderad.ir.types import Access
 from shaderad.plan.steps import RunKernel
@@ -117,6 +120,23 @@ def test_types(dtype: Any, parallel: sad.Device) -> None:
     x = drawn(40, 50, 3) if vectors else np.arange(2000).reshape(40, 50).astype(dtype)
     result = sad.graph(doubled)(sad.array(x, dtype=float3) if vectors else x)
     np.testing.assert_array_equal(result.numpy(), 2 * x.swapaxes(0, 1))
+
+
+@pytest.mark.gpu
+def test_arrays_that_a_kernel_stores_whole_are_not_filled_first(
+    parallel: sad.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schedules: list[Schedule] = []
+
+    def kept(*args: Any) -> Schedule:
+        schedules.append(schedule(*args))
+        return schedules[-1]
+
+    monkeypatch.setattr(graph_plans, "schedule", kept)
+    x = drawn(64, 96)
+    np.testing.assert_array_equal(sad.graph(lambda x: x.T * 2.0)(x).numpy(), 2 * x.T)
+    (only,) = schedules
+    assert [type(instruction) for instruction in only.instructions] == [Run]
 
 
 # -- structure ----------------------------------------------------------------------------------
