@@ -112,6 +112,8 @@ def _cast(f: CallFrame, e: nodes.Cast, rows: Rows) -> Value:
 
 def _bitcast(f: CallFrame, e: nodes.Bitcast, rows: Rows) -> Value:
     value = cell(evaluate(f, e.value, rows))
+    if e.value.type == types.DOUBLE:
+        return Cell(value.data.astype(np.float64)[:, None].view(np.uint32))
     return Cell(reread(value.data, dtype_of(e.type, f.machine.precision)))
 
 

@@ -83,7 +83,10 @@ class Cast(Expr):
 
 @dataclass(frozen=True, kw_only=True)
 class Bitcast(Expr):
-    """Reinterprets the bits as another scalar or vector type; carries no derivative."""
+    """Reinterprets the bits as another scalar or vector type; carries no derivative.
+
+    A double becomes a ``uint2``, the lower word first.
+    """
 
     value: Expr
 

@@ -16,6 +16,7 @@ from shaderad.ir.nodes import Buffer, Expr, Function, Kernel, Stmt
 from shaderad.ir.tables import check_rows
 from shaderad.ir.types import (
     BOOL,
+    DOUBLE,
     INT,
     UINT,
     VOID,
@@ -105,7 +106,7 @@ class _Checker:
 
     def check_accumulate(self, s: nodes.Accumulate) -> None:
         buffer = self.buffer(s, s.buffer, s.indices)
-        allowed = (Access.ADD, Access.MIN, Access.MAX, Access.SCRATCH)
+        allowed = (Access.ADD, Access.MIN, Access.MAX, Access.SCRATCH, Access.GROUP)
         self.hold(buffer.access in allowed, s, f"`{s.buffer}` is added to")
         self.place(s, buffer.type.element, s.path, s.value)
 
@@ -181,10 +182,16 @@ class _Checker:
         self.equal(e, "the first side", e.if_true.type, e.type)
         self.equal(e, "the other side", e.if_false.type, e.type)
 
-    def check_cast(self, e: nodes.Cast) -> None:
+    def check_cast(self, e: nodes.Cast | nodes.Bitcast) -> None:
         scalar, of_value = scalar_of(e.type), scalar_of(e.value.type)
         fits = scalar and of_value and with_scalar(e.value.type, scalar) == e.type
         self.hold(bool(fits), e, f"{e.value.type} has another shape than {e.type}")
+
+    def check_bitcast(self, e: nodes.Bitcast) -> None:
+        if e.value.type == DOUBLE:
+            self.equal(e, "the words of a double", e.type, Vector(UINT, 2))
+        else:
+            self.check_cast(e)
 
     def check_construct(self, e: nodes.Construct) -> None:
         types = [p.type for p in e.parts]
@@ -325,7 +332,7 @@ _EXPRESSIONS: dict[type[Expr], _Check] = {
     nodes.Logical: _Checker.check_logical,
     nodes.Conditional: _Checker.check_conditional,
     nodes.Cast: _Checker.check_cast,
-    nodes.Bitcast: _Checker.check_cast,
+    nodes.Bitcast: _Checker.check_bitcast,
     nodes.Construct: _Checker.check_construct,
     nodes.Splat: _Checker.check_splat,
     nodes.Field: _Checker.check_field,

@@ -201,7 +201,7 @@ def write_accumulate(writer: BodyWriter, s: nodes.Accumulate) -> None:
         _write_extreme(writer, s, buffer.type.element)
         return
     index, tag = _index(writer, s), writer.module.arrays.tag(s.buffer)
-    if buffer.access is Access.SCRATCH:
+    if buffer.access in (Access.SCRATCH, Access.GROUP):
         tag += f".{SUMS_OF_SCRATCH}"
     to_scalars = not is_float(s.value.type)
     for path, part in _writes(writer, s.path, s.value, to_scalars=to_scalars, splits_structs=True):

@@ -54,6 +54,8 @@ _EXTREME_FILL = {
 }
 
 
+_ATOMIC = (SlangBuffer.FLOATS, SlangBuffer.WORDS, SlangBuffer.GROUP_SUMS)
+"""The types of arrays with atomic words."""
 SUMS_OF_SCRATCH = "Sums"
 """The type, in the tag of an array of scratch, by which threads add to it."""
 
@@ -240,7 +242,7 @@ class Arrays:
     # -- writes of words ------------------------------------------------------------------------
 
     def is_atomic(self, role: Role, name: str) -> bool:
-        return self.slang_type(role, name) in (SlangBuffer.FLOATS, SlangBuffer.WORDS)
+        return self.slang_type(role, name) in _ATOMIC
 
     def is_summed(self, role: Role, name: str) -> bool:
         """True if threads do nothing with an array but add to it atomically."""
@@ -289,7 +291,7 @@ class Arrays:
         text, slang_type = f"{self.guard}{self.words(role, name)}", self.slang_type(role, name)
         if slang_type == SlangBuffer.FLOATS:
             return f"{text}.store(asfloat({bits}));"
-        return f"{text}.store({bits});" if slang_type == SlangBuffer.WORDS else f"{text} = {bits};"
+        return f"{text}.store({bits});" if slang_type in _ATOMIC else f"{text} = {bits};"
 
     @property
     def guard(self) -> str:
@@ -324,7 +326,9 @@ class Arrays:
                 slang_type = self.float_buffer() if is_sum else SlangBuffer.WRITE
                 self.need(scratch_role(b.access, is_sum=is_sum), b.name, b.type.element, slang_type)
             elif b.access is Access.GROUP:
-                self.need(Role.GROUP, b.name, b.type.element, SlangBuffer.GROUP)
+                is_sum = b.name in self._summed
+                slang_type = SlangBuffer.GROUP_SUMS if is_sum else SlangBuffer.GROUP
+                self.need(Role.GROUP, b.name, b.type.element, slang_type)
                 self._needs[Role.GROUP, b.name].width = group_width(b.type.element)
             else:
                 self._note_output(b)

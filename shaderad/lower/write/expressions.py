@@ -11,6 +11,7 @@ from shaderad.diagnostics import Span
 from shaderad.ir import nodes, ops
 from shaderad.ir.tables import check_rows
 from shaderad.ir.types import (
+    DOUBLE,
     FLOAT,
     INT,
     UINT,
@@ -171,6 +172,8 @@ class ExpressionWriter:
         return f"{self.module.types.spell(e.type)}({self.arguments(children(e))})"
 
     def bitcast(self, e: nodes.Bitcast) -> str:
+        if e.value.type == DOUBLE:
+            return f"wordsOf({self.text(e.value)})"
         scalar = scalar_of(e.type)
         assert scalar is not None
         return f"{_BITCASTS[scalar.kind]}({self.text(e.value)})"

@@ -26,6 +26,7 @@ class SlangBuffer:
     FLOATS = "RWStructuredBuffer<Atomic<float>>"
     WORDS = "RWStructuredBuffer<Atomic<uint>>"
     GROUP = "groupshared uint"
+    GROUP_SUMS = "groupshared Atomic<uint>"
     SAMPLER = "SamplerState"
 
 

@@ -218,6 +218,10 @@ class Tags:
         add = self._arrays.add_text(role, name)
         return [f"static void add(uint offset, float value) {{ {add} }}"]
 
+    def _int_adder_line(self, role: Role, name: str) -> str:
+        add = f"{self._arrays.sink(role, name).word}.add(bits);"
+        return f"override static void addInt(uint offset, uint bits) {{ {add} }}"
+
     def _write_cell_tags(self, piece: Piece, role: Role, name: str) -> None:
         """Writes the tags of floats in words, for devices without float atomics."""
         if self._arrays.is_atomic(role, name):
@@ -246,8 +250,7 @@ class Tags:
             mark = f"return {self._arrays.words(Role.MARKS, b.name)}.add(1) == 0;"
             piece.add(f"override static bool isFirstWrite(uint offset) {{ {mark} }}")
         if is_int_sum and has_values:
-            add = f"{self._arrays.sink(Role.OUTPUT, b.name).word}.add(bits);"
-            piece.add(f"override static void addInt(uint offset, uint bits) {{ {add} }}")
+            piece.add(self._int_adder_line(Role.OUTPUT, b.name))
         piece.close()
 
     def _write_extreme(self, piece: Piece, b: Buffer) -> None:
@@ -277,11 +280,14 @@ class Tags:
         values = self._writer_lines(role, b.name, t)
         _write_part(piece, "Values", "IWritable", values, "NoWrites")
         _write_part(piece, "Cotangent", "IReadable", [], "NoWords")
-        if is_sum:
+        if is_sum or self._arrays.is_atomic(role, b.name):
             piece.open(f"struct {SUMS_OF_SCRATCH} : ISummed")
             piece.add(*extents)
-            _write_part(piece, "Values", "IAddable", self._adder_lines(role, b.name), "NoSum")
+            values = self._adder_lines(role, b.name) if is_sum else []
+            _write_part(piece, "Values", "IAddable", values, "NoSum")
             _write_part(piece, "Cotangent", "IReadable", [], "NoWords")
+            if not is_sum:
+                piece.add(self._int_adder_line(role, b.name))
             piece.close()
         piece.close()
 
