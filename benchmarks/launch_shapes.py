@@ -136,6 +136,10 @@ def prefixes(x: Any) -> Any:
     return sad.cumsum(x)
 
 
+def order(x: Any) -> Any:
+    return sad.argsort(x)
+
+
 def product(x: Any, y: Any) -> Any:
     return x @ y
 
@@ -182,6 +186,7 @@ GATHERS = {
     "4M additions to 4,096": gathered(4096, 1 << 22),
     "256k additions to 4,096": gathered(4096, 1 << 18),
 }
+SORTS = {f"order of {n:,}": of_graph(order, floats(n)) for n in (4096, 16384, 65536, 1 << 20)}
 KERNELS = {"float4 map": plain, "data-dependent loop": uneven}
 PRODUCTS = {
     "512 x 512 x 512": of_graph(product, floats(512, 512), floats(512, 512)),
@@ -214,6 +219,7 @@ CONTESTS = {
     "rows.longest_whole": Contest(cut("longest_whole"), (512, 2048, 8192, 32768), LONG_ROWS),
     "rows.chunk_length": Contest(cut("chunk_length"), (128, 512, 1024, 4096), LONG_ROWS),
     "rows.is_together": Contest(cut("is_together"), (False, True), LONG_ROWS),
+    "shortest_by_digits": Contest(field("shortest_by_digits"), (0, 1, 8192, 32768, 131072), SORTS),
     "tile_rows": Contest(field("tile_rows"), (4, 8, 16), PRODUCTS),
     "lane_teams": Contest(field("lane_teams"), ((), (4,), (8, 4)), PRODUCTS),
     "shares_in_groups": Contest(

@@ -75,6 +75,10 @@ class LaunchShape:
     wave: int
     """Maximum lanes of a wave that fold their totals there; a power of two."""
 
+    # -- sorts of rows -------------------------------------------------------------------------
+    shortest_by_digits: int
+    """Minimum elements of rows that are sorted by digits, and not by merges; 0 if none are."""
+
     # -- sums over tiles, such as products ----------------------------------------------------
     tile_rows: int
     """Rows of results that one thread holds in registers, with four columns each."""
@@ -100,7 +104,8 @@ class LaunchShape:
         """Refuses rows that would make kernels compute wrong results."""
         for name in ("workgroup", "loop_threads"):
             _check(self, name, all(1 <= n <= MOST_THREADS for n in _numbers(getattr(self, name))))
-        for name in ("group_limit", "held_additions", "copied_words", "held_words"):
+        at_least_zero = ("group_limit", "held_additions", "copied_words", "held_words")
+        for name in (*at_least_zero, "shortest_by_digits"):
             _check(self, name, getattr(self, name) >= 0)
         # Groups add their sums after the loop over their indices, at barriers.
         at_least_one = ("sum_group_limit", "tile_rows", "enough_threads", "stream")
@@ -164,6 +169,7 @@ _AT_ONCE = LaunchShape(
     rows_of_large_elements=_CHUNKS_OF_THREADS,
     held_words=64,  # not measured
     wave=64,  # not measured
+    shortest_by_digits=8192,  # not measured
     tile_rows=8,  # 4: 0.90 to 1.28; 16: 0.81 to 1.01
     lane_teams=(8, 4),  # 4 alone: 0.87 to 0.97; none: 1.04 to 1.71
     shares_in_groups=True,  # False, without waves: 0.63 to 0.83
@@ -189,6 +195,7 @@ _IN_TURN = LaunchShape(
     rows_of_large_elements=_CHUNKS_OF_THREADS,
     held_words=0,
     wave=64,
+    shortest_by_digits=0,  # 1: 2.0 to 2.4
     tile_rows=8,  # 4: 0.85 to 1.10; 16: 0.86 to 1.18; SwiftShader 1.28 to 1.32, 0.86 to 0.95
     lane_teams=(8, 4),  # 4 alone: 1.25 to 1.62; none: 2.49 to 3.40
     shares_in_groups=False,  # True, without waves: 1.37 to 1.95; SwiftShader 1.26 to 1.42

@@ -21,6 +21,7 @@ from shaderad.plan.steps import (
     RunGroup,
     RunKernel,
     RunRows,
+    RunSort,
     RunTiles,
 )
 
@@ -76,6 +77,8 @@ class Scheduler:
             add_repeat(self, step)
         elif isinstance(step, RepeatWhile):
             add_while(self, step)
+        elif isinstance(step, RunSort):
+            add_sort(self, step)
         elif isinstance(step, CallKernel):
             add_call(self.binder, step)
         elif isinstance(step, RunRows | RunTiles):
@@ -158,6 +161,15 @@ def add_copies(scheduler: Scheduler, step: CopyValues) -> None:
             scheduler.move(places.number(v), places.start(v), target, size)
         else:
             scheduler.instructions.append(to.Set(target, 0, size))
+
+
+def add_sort(scheduler: Scheduler, step: RunSort) -> None:
+    """The plan of a sort, whose output is the result of the step."""
+    places, body = scheduler.places, step.chosen
+    ((order, _),) = body.outputs
+    _hold(scheduler, body.inputs, step.reads)
+    places.hold(order, places.number(step.node.result))
+    scheduler.add_steps(body, lambda v: None if v is order else places.make(v))
 
 
 def add_repeat(scheduler: Scheduler, step: Repeat) -> None:

@@ -64,7 +64,8 @@ def sort(keys: Any, axis: int | None = None) -> Array:
 
     Differentiable: a cotangent goes back to where its key came from; equal keys keep their order.
 
-    Source: Green, McColl, Bader, *GPU Merge Path*, ICS 2012.
+    Sources: Satish, Harris, Garland, *Designing Efficient Sorting Algorithms for Manycore GPUs*,
+    IPDPS 2009; Green, McColl, Bader, *GPU Merge Path*, ICS 2012.
     """
     operand, position = _keys("sort", keys, axis)
     ordered = made(_taken(operand.value, _order(operand.value)))

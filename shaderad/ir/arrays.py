@@ -309,6 +309,9 @@ class LastWriter(Node):
 class ArgSort(Node):
     """Stable argsort of each row of the last axis, ascending, NaN last."""
 
+    limit: Size | None = None
+    """If it is known, all keys are ints from 0 to this size."""
+
     def result_types(self) -> tuple[ArrayType, ...]:
         return (ArrayType(INT, self.operands[0].shape),)
 

@@ -1,8 +1,9 @@
 """A plan for all sizes -> the plan at some sizes, on a device.
 
 Sizes decide whether one workgroup runs a loop (`nest/loops/`), how threads share elements, rows and
-sums (`nest/`), which indices of a user's kernel are in range (`bodies/ranges.py`), and whether a
-step only copies. Where sizes are open, what is right for all of them runs.
+sums (`nest/`), how rows are sorted (`sorts/`), which indices of a user's kernel are in range
+(`bodies/ranges.py`), and whether a step only copies. Where sizes are open, what is right for all
+of them runs.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from shaderad.plan.nest.row_choices import RowChoices
 from shaderad.plan.nest.scan_choices import ScanChoices
 from shaderad.plan.nest.sums.choices import SumChoices
 from shaderad.plan.planning import PORTABLE_BUFFER_LIMIT
+from shaderad.plan.sorts.choices import SortChoices, sort_decision
 from shaderad.plan.steps import (
     CopyValues,
     Plan,
@@ -37,6 +39,7 @@ from shaderad.plan.steps import (
     RunChain,
     RunKernel,
     RunPass,
+    RunSort,
     RunTiles,
     Step,
 )
@@ -133,6 +136,8 @@ class PlanChoices:
             case RepeatWhile():
                 body = self._inside(step.body)
                 return Decision(body.numbers, lambda: replace(step, body=body.make()))
+            case RunSort():
+                return self._of_sort(step)
             case CallKernel():
                 return call_decision(step, self.known, self.numbers, self.shape)
             case RunPass(node=arrays.Scan()):
@@ -152,6 +157,10 @@ class PlanChoices:
         return Decision(
             (*rooms.values(),), lambda: replace(step, copies=copies) if copies else step
         )
+
+    def _of_sort(self, step: RunSort) -> Decision[Step]:
+        sharing = SortChoices(self._limits).sharing(step.node)
+        return sort_decision(step, sharing, self._inside(step.plan_of(sharing)))
 
     # -- loops -----------------------------------------------------------------------------
 

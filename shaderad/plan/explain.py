@@ -9,11 +9,10 @@ from shaderad.ir import arrays, sizes
 from shaderad.ir.arrays import Value
 from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import Access, byte_count
-from shaderad.plan.kernels import WIDTH, PlanKernel
+from shaderad.plan.kernels import WIDTH
 from shaderad.plan.literals import literal_operands
 from shaderad.plan.nest.row_work import RowSharing
-from shaderad.plan.nest.transposed import TILE
-from shaderad.plan.nest.words import places_of, words_per_addend, words_text
+from shaderad.plan.nest.words import places_of, tiled_places, words_per_addend, words_text
 from shaderad.plan.reductions import operators_of
 from shaderad.plan.steps import (
     CallKernel,
@@ -26,6 +25,7 @@ from shaderad.plan.steps import (
     RunKernel,
     RunPass,
     RunRows,
+    RunSort,
     RunTiles,
     Step,
 )
@@ -86,6 +86,9 @@ class _Text:
             yield line + self._reason(step)
             if isinstance(step, Repeat | RepeatWhile):
                 yield from self._steps(step.body.steps, indent + "   ")
+            elif isinstance(step, RunSort):
+                self._name_inside(step)
+                yield from self._steps(step.chosen.steps, indent + "   ")
 
     def _reason(self, step: Step) -> str:
         """The reason why a kernel call is not fused with the work around it."""
@@ -100,7 +103,7 @@ class _Text:
                 accesses = {work.kernel.buffer(name).access for name, _ in work.writes}
                 end = ", summed atomically" if Access.ADD in accesses else ""
                 end += ", in group memory first" if step.copies else ""
-                return f"{work.kernel.name} over {self._places(work)}{end}"
+                return f"{work.kernel.name} over {self._places(step)}{end}"
             case RunPass() | RunChain() | RunRows():
                 return self._rows(step)
             case RunTiles():
@@ -112,6 +115,10 @@ class _Text:
                 return f"kernel {call.kernel.name}{mode} over {self._shape(call.dim)}{end}"
             case Repeat():
                 return f"loop of {self._size(step.node.count)} iterations"
+            case RunSort(sharing=sharing):
+                passes = "" if sharing is None else f", {len(sharing.digits)} passes"
+                how = "merges" if sharing is None else "digits"
+                return f"sort by {how} over {self._shape(step.node.result.shape)}{passes}"
             case CopyValues(pairs=pairs):
                 return "copies" if pairs else "zeros"
             case RunGroup(work=work):
@@ -119,11 +126,11 @@ class _Text:
             case RepeatWhile():
                 return f"while loop of at most {step.node.limit} iterations"
 
-    def _places(self, work: PlanKernel) -> str:
+    def _places(self, step: RunKernel) -> str:
         """The threads of a kernel, and the elements of each."""
-        if any(b.access is Access.GROUP for b in work.kernel.buffers):
-            (_, value), *_ = work.writes
-            return f"{self._shape(value.shape)} by tiles of {TILE}x{TILE}"
+        work = step.work
+        if step.tile:
+            return f"{self._shape(tiled_places(step))} by tiles of {_extents(step.tile)}"
         return self._shape(work.dim) + (f" by {WIDTH}" if work.stores_by_four else "")
 
     def _pass(self, step: RunPass) -> str:
@@ -178,6 +185,12 @@ class _Text:
             return f", {threads} per row{adjacent}"
         parts = self._size(step.between[0].shape[-1])
         return f", {parts} parts per row, {threads} per part{adjacent}"
+
+    def _name_inside(self, step: RunSort) -> None:
+        """Gives the input and the output of the plan of a sort their names around it."""
+        outputs = [v for v, _ in step.chosen.outputs]
+        inside, outside = (*step.chosen.inputs, *outputs), (*step.reads, *step.writes)
+        self._names |= zip(inside, map(self._name, outside), strict=True)
 
     # -- values ----------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from shaderad.ir import arrays, sizes
 from shaderad.ir import building as b
 from shaderad.ir.arrays import Graph, Node, Value
 from shaderad.ir.sizes import Shape
-from shaderad.plan import scatters, sorting
+from shaderad.plan import scatters
 from shaderad.plan.elements import base_of
 from shaderad.plan.epilogues import with_epilogues
 from shaderad.plan.fusions import Fusions
@@ -41,6 +41,9 @@ from shaderad.plan.simplify import (
     turned_reductions,
     without_unread_results,
 )
+from shaderad.plan.sorts import merges
+from shaderad.plan.sorts.digit_kernels import digit_counts, sorted_by_digit
+from shaderad.plan.sorts.digits import DigitCounts, SortedByDigit
 from shaderad.plan.steps import (
     CallKernel,
     Plan,
@@ -330,6 +333,8 @@ class _Planner:
                 return self._written.of_loop(work)
             case arrays.Reduce() | ReduceFields() | arrays.Scan():
                 return self._written.of_pass(work)
+            case arrays.ArgSort():
+                return [self._written.of_sort(work)]
             case arrays.KernelCall() | arrays.KernelPull() | arrays.KernelPush():
                 return [self._call(work)]
             case _:
@@ -348,7 +353,9 @@ class _Planner:
 
 
 _STEPS: dict[type[Node], Callable[..., Step]] = {
-    sorting.SortedBlocks: sorting.sorted_blocks,
-    sorting.MergedRuns: sorting.merged_runs,
+    DigitCounts: digit_counts,
+    SortedByDigit: sorted_by_digit,
+    merges.SortedBlocks: merges.sorted_blocks,
+    merges.MergedRuns: merges.merged_runs,
     arrays.LastWriter: scatters.last_writer,
 }

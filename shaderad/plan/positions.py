@@ -161,6 +161,10 @@ class Positions:
             return c.whole(size)
         if not self._expr_by_symbol.keys().isdisjoint(sizes.symbols(size)):
             return self._expanded(size)
+        return self.uniform(size)
+
+    def uniform(self, size: Size) -> Expr:
+        """A uniform, also for a number: kernels that differ in it alone are one program."""
         fresh = f"{_SIZE}{len(self._name_by_size)}"
         name = self._name_by_size.setdefault(size, fresh)
         self._size_by_name[name] = size

@@ -1,7 +1,7 @@
 """Graph -> an equivalent graph of nodes that plans have steps for, each value once.
 
 Planning calls these passes in this order: `narrowed` packs operands beyond the binding limit into
-structs; `simplified` merges equal nodes, inlines subgraphs, and expands sorts and searches;
+structs; `simplified` merges equal nodes, inlines subgraphs, and expands searches and convolutions;
 `without_unread_results` leaves out what kernels of the user write and nothing reads;
 `exact_products` compensates the rounding of long products; `turned_reductions` reduces in the order
 in which results are read. Equal nodes are merged before subgraphs are inlined: a checkpoint
@@ -27,7 +27,7 @@ from shaderad.ir.prints import silent
 from shaderad.ir.types import Struct
 from shaderad.plan.discarded import simply_discarded
 from shaderad.plan.scatters import is_atomic, summed
-from shaderad.plan.sorting import extreme_by_reduction, sort_in_rounds
+from shaderad.plan.sorts.extremes import extreme_by_reduction
 from shaderad.rules.arrays import convolutions, scan_operators
 from shaderad.rules.arrays.halves import combines_halves, in_float
 
@@ -170,7 +170,7 @@ def _inlined(node: Node) -> Sequence[Value]:
 
 
 def _expanded(node: Node) -> Sequence[Value]:
-    """Expands sorts, searches and convolutions into nodes that plans have steps for.
+    """Expands searches and convolutions into nodes that plans have steps for.
 
     Adds and multiplies halves in float, bounds last writers, and makes masks on discarded
     cotangents cheap.
@@ -178,8 +178,6 @@ def _expanded(node: Node) -> Sequence[Value]:
     if isinstance(node, arrays.Elementwise):
         expr = simply_discarded(node.expr)
         return node.results if expr is node.expr else (replace(node, expr=expr).result,)
-    if isinstance(node, arrays.ArgSort):
-        return (sort_in_rounds(node.operands[0]),)
     if isinstance(node, arrays.ArgExtreme):
         return (extreme_by_reduction(node.operands[0], node.kind),)
     if isinstance(node, arrays.Convolution):

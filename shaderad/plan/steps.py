@@ -25,6 +25,7 @@ from shaderad.plan.nest.scans import Scans
 from shaderad.plan.nest.sums.kernels import SumKernels, Sums
 from shaderad.plan.nest.transposed import TransposedElements
 from shaderad.plan.reductions import Reduction
+from shaderad.plan.sorts.digits import DigitSharing
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +42,8 @@ class RunKernel:
     """The same for kernels that read along another axis."""
     copies: tuple[GroupCopy, ...] = ()
     """Arrays to which threads may add in group memory first."""
+    tile: tuple[int, ...] = ()
+    """Extents of the part of the places that each workgroup takes, if it has group memory."""
 
     @property
     def reads(self) -> tuple[Value, ...]:
@@ -258,6 +261,30 @@ class GroupLoop:
 
 
 @dataclass(frozen=True, eq=False)
+class RunSort:
+    """The stable order of rows, by a plan of its own."""
+
+    node: arrays.ArgSort
+    reads: tuple[Value, ...]
+    plan_of: Callable[[DigitSharing | None], Plan]
+    """Gives the plan that sorts by digits, or by merges. It has one input and one output."""
+    sharing: DigitSharing | None = None
+    """How threads sort by digits; `None` for merges."""
+    body: Plan | None = None
+    """The plan that sizes chose."""
+
+    @property
+    def writes(self) -> tuple[Value, ...]:
+        return self.node.results
+
+    @property
+    def chosen(self) -> Plan:
+        """The plan that runs."""
+        assert self.body is not None, "sizes decide about sorts"
+        return self.body
+
+
+@dataclass(frozen=True, eq=False)
 class StoreRow:
     """Copies a row from the result of one iteration into the result of the loop."""
 
@@ -310,6 +337,7 @@ Step = (
     | RunGroup
     | CopyValues
     | CallKernel
+    | RunSort
     | Repeat
     | RepeatWhile
 )

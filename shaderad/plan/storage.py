@@ -20,7 +20,7 @@ from shaderad.plan.costs import RECOMPUTED_COST, cost_of
 from shaderad.plan.elements import FUSED, base_of
 from shaderad.plan.literals import literal_operands
 from shaderad.plan.reductions import ReduceFields
-from shaderad.plan.sorting import MergedRuns
+from shaderad.plan.sorts.merges import MergedRuns
 
 MOVES = (arrays.Broadcast, arrays.Reshape, arrays.Transpose, arrays.Slice, arrays.Roll)
 """Nodes that only repeat or move elements: their operand is stored in their place."""

@@ -23,7 +23,8 @@ from shaderad.plan.nest.transposed import TransposedElements
 from shaderad.plan.reductions import Reduction
 from shaderad.plan.repeats import PlanOf, repeat, repeat_while
 from shaderad.plan.scatters import is_sum, sums_and_elements
-from shaderad.plan.steps import Epilogue, RunKernel, RunPass, RunTiles, Step
+from shaderad.plan.sorts.steps import run_sort
+from shaderad.plan.steps import Epilogue, RunKernel, RunPass, RunSort, RunTiles, Step
 
 PASS_BUFFERS = 3
 """Buffers that a pass binds besides those that it reads."""
@@ -123,6 +124,10 @@ class WorkSteps:
             return [RunPass(node, work, first, epilogue)]
         stored = cluster([x], lambda v: v is x or self._is_stored(v))
         return [RunKernel(work), RunPass(node, stored, first, epilogue)]
+
+    def of_sort(self, node: arrays.ArgSort) -> RunSort:
+        """The step that sorts rows."""
+        return run_sort(node, self._plan_of)
 
     def of_loop(self, node: arrays.Loop | arrays.WhileLoop) -> Sequence[Step]:
         """Kernels that contain the loop, or else one step that repeats the plan of the body."""

@@ -24,6 +24,7 @@ from shaderad.plan.steps import (
     RunKernel,
     RunPass,
     RunRows,
+    RunSort,
     RunTiles,
     Step,
 )
@@ -48,6 +49,9 @@ def _of_steps(steps: Sequence[Step]) -> Iterator[str]:
                 yield from (f"{_rows_of(step)}, {kind}" for kind in _of_rows(step))
             case RunTiles():
                 yield from _of_tiles(step)
+            case RunSort():
+                yield "sort by merges" if step.sharing is None else "sort by digits"
+                yield from _of_steps(step.chosen.steps)
             case Repeat() | RepeatWhile():
                 yield type(step).__name__
                 yield from _of_steps(step.body.steps)
@@ -63,7 +67,7 @@ def _of_elements(step: RunKernel) -> Iterator[str]:
     additions = accesses.count(Access.ADD)
     if additions:
         yield "scatter" if additions == 1 else "scatters together"
-    elif Access.GROUP in accesses:
+    elif len(step.tile) > 1:
         yield "elements by transposed tiles"
     elif work.stores_by_four:
         yield "elements by four"

@@ -23,7 +23,8 @@ class ElementChoices:
         step, transposed = replace(step, by_four=None, transposed=None), step.transposed
         if transposed is not None and self._has_tiles(transposed):
             threads = known.shape.workgroup
-            return Decision((-4,), lambda: replace(step, work=transposed.write(threads)))
+            tiled = replace(step, tile=(TILE, TILE))
+            return Decision((-4,), lambda: replace(tiled, work=transposed.write(threads)))
         is_whole = known.are_multiples([by_four.extent])
         loads = by_four.loads if is_whole else None
         if loads is None:

@@ -36,7 +36,7 @@ def words_per_element(step: Step, number_of: Number) -> float | None:
         case RunKernel(work=work):
             added = [v for name, v in work.writes if work.kernel.buffer(name).access is Access.ADD]
             if not added:
-                return _words([(*step.reads, *step.writes)], step.writes[0].shape, number_of)
+                return _words([(*step.reads, *step.writes)], tiled_places(step), number_of)
             words = _words([step.reads], work.dim, number_of)
             own = sum(byte_count(v.element) for v in added) / WORD_BYTES
             return None if words is None else words + own
@@ -68,6 +68,11 @@ def _words(accesses: Sequence[Sequence[Value]], shape: Shape, number_of: Number)
             return None
         total += min(extent, count) * byte_count(value.element)
     return total / count / WORD_BYTES if count else None
+
+
+def tiled_places(step: RunKernel) -> Shape:
+    """The shape of the elements that a kernel stores, or of those in its tiles of rows."""
+    return (step.reads if len(step.tile) == 1 else step.writes)[0].shape
 
 
 def places_of(step: RunPass | RunChain | RunTiles) -> Shape:

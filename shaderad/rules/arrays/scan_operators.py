@@ -268,7 +268,8 @@ def fold_by_bin(
         span: The Python line.
     """
     count = init.shape[0]
-    order = arrays.ArgSort(operands=(_sort_keys(bin_of_row, count),), span=span).result
+    keys = _sort_keys(bin_of_row, count)
+    order = arrays.ArgSort(operands=(keys,), limit=count, span=span).result
     bins = arrays.Gather(operands=(bin_of_row, order), is_reported=False).result
     sorted_rows = arrays.Gather(operands=(rows, order), is_reported=False).result
     starts = b.applied(ops.NE, bins, b.shift_right(bins, c.whole(-1)))

@@ -1,8 +1,8 @@
-"""Sorts and searches of rows, in terms of nodes that plans have steps for.
+"""Sorts by merges: those of short rows, and of all rows on processors.
 
-A search for an extreme is a reduction of pairs of value and position. A sort orders blocks of
-`BLOCK` elements by counting, then merges runs of twice the length in each round, where a thread
-finds by bisection the elements of its share. Invariant: equal keys keep their order, NaN is last.
+A kernel orders blocks of `BLOCK` elements by counting. Then each round merges runs of twice the
+length, where a thread finds by bisection the elements of its share. Invariant: equal keys keep
+their order, and NaN is last.
 
 Source of the merge: Green, McColl, Bader, *GPU Merge Path*, ICS 2012.
 """
@@ -13,13 +13,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from shaderad.ir import arrays, nodes, ops, sizes
-from shaderad.ir import building as b
 from shaderad.ir import composing as c
 from shaderad.ir.arrays import ArrayType, Graph, Node, Value
-from shaderad.ir.nodes import Assign, Expr, Function, If, Parameter, Return, Stmt
+from shaderad.ir.nodes import Assign, Expr, If, Stmt
 from shaderad.ir.sizes import Shape, Size
-from shaderad.ir.types import BOOL, INT, Access, Struct, is_float
+from shaderad.ir.types import BOOL, INT, Access
 from shaderad.plan.kernels import IsStored, Writer, write_kernel
+from shaderad.plan.sorts.order import both, either, less, negated
 from shaderad.plan.steps import RunKernel
 
 BLOCK_BITS = 4
@@ -72,35 +72,6 @@ def _round_count(extent: Size) -> Size:
     return count
 
 
-def extreme_by_reduction(x: Value, kind: str) -> Value:
-    """The position of the first smallest or largest element of each row."""
-    t = Struct(f"{b.type_name(x.element)}_place", (("value", x.element), ("position", INT)))
-    pairs = b.struct(t, (x, b.iota(x.shape, len(x.shape) - 1)))
-    return b.field(b.reduce(_first_extreme(t, kind), pairs), "position")
-
-
-def _first_extreme(t: Struct, kind: str) -> Function:
-    first, second = c.variable("first", t), c.variable("second", t)
-    a, then = c.field(first, "value"), c.field(second, "value")
-    wins = c.apply(ops.LT if kind == "min" else ops.GT, then, a)
-    is_tie = c.apply(ops.EQ, then, a)
-    if is_float(a.type):
-        is_nan, then_is_nan = c.apply(ops.ISNAN, a), c.apply(ops.ISNAN, then)
-        wins = _both(_negated(then_is_nan), _either(is_nan, wins))
-        is_tie = _either(is_tie, _both(is_nan, then_is_nan))
-    is_before = c.apply(ops.LT, c.field(second, "position"), c.field(first, "position"))
-    wins = _either(wins, _both(is_tie, is_before))
-    extreme = nodes.Conditional(type=t, condition=wins, if_true=second, if_false=first)
-    return Function(
-        name=f"first_{kind}",
-        parameters=(Parameter(name="first", type=t), Parameter(name="second", type=t)),
-        result=t,
-        body=(Return(value=extreme),),
-        local_types={},
-        commutes=True,
-    )
-
-
 # -- kernels ----------------------------------------------------------------------------------
 
 
@@ -117,11 +88,11 @@ def sorted_blocks(node: SortedBlocks, is_stored: IsStored) -> RunKernel:
         own, other = kernel.local("own_key", keys.element), kernel.local("key", keys.element)
         step = kernel.local("step", INT)
         stop = c.apply(ops.MIN, c.apply(ops.ADD, start, c.whole(BLOCK)), kernel.extent)
-        tie = _both(_negated(_less(own, other)), c.apply(ops.LT, step, place))
+        tie = both(negated(less(own, other)), c.apply(ops.LT, step, place))
         more = _assign(rank, c.apply(ops.ADD, rank, c.whole(1)))
         count = (
             _assign(other, kernel.key(step)),
-            If(condition=_either(_less(other, own), tie), then=(more,)),
+            If(condition=either(less(other, own), tie), then=(more,)),
         )
         return [
             _assign(start, block),
@@ -182,7 +153,7 @@ class _Merge:
             _assign(self.first_key, kernel.key(in_first)),
             _assign(self.second_key, kernel.key(in_second)),
             If(
-                condition=_less(self.second_key, self.first_key),
+                condition=less(self.second_key, self.first_key),
                 then=(_assign(high, half),),
                 otherwise=(_assign(low, c.apply(ops.ADD, half, c.whole(1))),),
             ),
@@ -208,12 +179,12 @@ class _Merge:
         place, source, step = (kernel.local(name, INT) for name in ("place", "source", "step"))
         key = kernel.local("key", self.first_key.type)
         # Of equal keys, those of the first run come first.
-        precedes = _either(
-            c.apply(ops.GE, second, self.end), _negated(_less(self.second_key, self.first_key))
+        precedes = either(
+            c.apply(ops.GE, second, self.end), negated(less(self.second_key, self.first_key))
         )
         taken = (kernel.read(self._order, source), key)
         body = (
-            _assign(takes_first, _both(c.apply(ops.LT, first, self.middle), precedes)),
+            _assign(takes_first, both(c.apply(ops.LT, first, self.middle), precedes)),
             _assign(source, c.select(takes_first, first, second)),
             _assign(key, c.select(takes_first, self.first_key, self.second_key)),
             *kernel.stores(results, place, taken),
@@ -280,24 +251,3 @@ def _assign(target: Expr, value: Expr) -> Stmt:
 
 def _minus_one(value: Expr) -> Expr:
     return c.apply(ops.SUB, value, c.whole(1))
-
-
-def _negated(condition: Expr) -> Expr:
-    return c.apply(ops.NOT, condition)
-
-
-def _less(left: Expr, right: Expr) -> Expr:
-    """True if `left` comes before `right`; NaN comes last, after infinity."""
-    is_less = c.apply(ops.LT, left, right)
-    if not is_float(left.type):
-        return is_less
-    is_number = c.apply(ops.NOT, c.apply(ops.ISNAN, left))
-    return _either(is_less, _both(is_number, c.apply(ops.ISNAN, right)))
-
-
-def _both(left: Expr, right: Expr) -> Expr:
-    return nodes.Logical(type=BOOL, is_and=True, left=left, right=right)
-
-
-def _either(left: Expr, right: Expr) -> Expr:
-    return nodes.Logical(type=BOOL, is_and=False, left=left, right=right)

@@ -1,0 +1,1 @@
+"""Sorts of rows, by digits or by merges, and searches for their extremes."""
