@@ -314,7 +314,7 @@ def _accumulate(
 ) -> None:
     """``total[j] += v`` and ``x.d[j] -= v``."""
     is_gradient = root.array.part == "d"
-    if not is_gradient and root.array.type.access is not Access.ADD:
+    if not is_gradient and root.array.type.access not in (Access.ADD, Access.LISTS):
         raise forbidden(body, root.array, node.target)
     if not isinstance(node.op, ast.Add | ast.Sub):
         raise forbidden(body, root.array, node.target, HOW_WRITTEN[Access.ADD])
@@ -338,7 +338,7 @@ def _as_read(value: nodes.Expr) -> nodes.Expr:
 
 
 def _is_extreme(body: BodyReader, target: ast.expr, source: ast.expr) -> bool:
-    """Emits ``b[j] = sad.min(b[j], v)`` on a Min or Max array; false for everything else."""
+    """Emits ``b[j] = sad.min(b[j], v)`` on an array of extremes; false for everything else."""
     if not isinstance(target, ast.Subscript | ast.Attribute) or not isinstance(source, ast.Call):
         return False
     callee = body.host_object(source.func)
@@ -348,7 +348,7 @@ def _is_extreme(body: BodyReader, target: ast.expr, source: ast.expr) -> bool:
     if op not in (ops.MIN, ops.MAX) or len(source.args) != 2:
         return False
     array = root_of(body.value(target, is_target=True))
-    wanted = {Access.MIN: ops.MIN, Access.MAX: ops.MAX}
+    wanted = {Access.MIN: ops.MIN, Access.MAX: ops.MAX, Access.GREATEST: ops.MAX}
     if not isinstance(array, TargetElement) or wanted.get(array.array.type.access) != op:
         return False
     spelled = ast.unparse(target)

@@ -38,6 +38,8 @@ HOW_WRITTEN: Mapping[types.Access, str] = MappingProxyType({
     types.Access.ADD: "it only takes `+=` and `-=`",
     types.Access.MIN: "it only takes `b[j] = sad.min(b[j], v)`",
     types.Access.MAX: "it only takes `b[j] = sad.max(b[j], v)`",
+    types.Access.GREATEST: "it only takes `b[j] = sad.max(b[j], v)`",
+    types.Access.LISTS: "it only takes `+=`",
 })  # fmt: skip
 """The help for a use of an array that its access forbids."""
 
@@ -168,7 +170,7 @@ def _check_readable(body: BodyReader, array: ArrayRef, node: ast.expr) -> None:
         raise _no_elements(body, node, "a pair", f"write `{array.buffer}.p[...]`")
     if array.part == "d":
         raise forbidden(body, array, node, "it only takes `+=`")
-    if array.type.access in (types.Access.ADD, types.Access.MIN, types.Access.MAX):
+    if array.type.access not in (types.Access.IN, types.Access.OUT):
         raise forbidden(body, array, node)
 
 

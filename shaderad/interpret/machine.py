@@ -287,6 +287,24 @@ def keep_extremes(
         target.value = rebuilt(target.value, iter(kept))
 
 
+def keep_greatest(pairs: AnyArray, elements: AnyArray, values: AnyArray) -> None:
+    """Writes `values` to a Greatest array of `pairs`, which compare by their last word first."""
+    order = np.lexsort((values[:, 0], values[:, 1]))
+    for element, value in zip(elements[order], values[order], strict=True):
+        if tuple(value[::-1]) > tuple(pairs[element][::-1]):
+            pairs[element] = value
+
+
+def push(words: AnyArray, elements: AnyArray, heads: AnyArray, items: AnyArray) -> None:
+    """Puts `items` on lists of the array `words`, one after the other.
+
+    `heads` are the indices of the lists on the last axis, `elements` their numbers in the array.
+    """
+    for element, head, item in zip(elements, heads, items, strict=True):
+        words[element - head + item] = words[element]
+        words[element] = item
+
+
 def _replacing_rows(
     elements: AnyArray,
     threads: AnyArray,

@@ -42,13 +42,15 @@ from shaderad.interpret.machine import (
     Stored,
     at_rows,
     keep_extremes,
+    keep_greatest,
     last_writes,
+    push,
     unwritten,
 )
 from shaderad.ir import nodes
 from shaderad.ir.shown import row_of
 from shaderad.ir.tables import check_rows
-from shaderad.ir.types import Access
+from shaderad.ir.types import OF_OUR_KERNELS, Access
 
 _NO_ROWS = np.zeros(0, np.intp)
 
@@ -131,6 +133,8 @@ class StatementRunner(CallFrame):
 
     def accumulate(self, s: nodes.Accumulate, rows: Rows) -> Rows:
         stored = self.machine.memory[s.buffer]
+        if stored.buffer.access in OF_OUR_KERNELS:
+            return self._write_own(s, rows, stored)
         if stored.buffer.access is not Access.ADD:
             return self._compete(s, rows, stored)
         place, _, value = self._operand(s, s.value, rows, Access.ADD)
@@ -147,6 +151,18 @@ class StatementRunner(CallFrame):
             _, _, dot = self._operand(s, s.tangent, rows, Access.ADD)
             writes.append((self.machine.memory[s.tangent_buffer], dot))
         keep_extremes(self.tape, writes, place.elements, self.threads[rows[place.rows]])
+        return rows
+
+    def _write_own(self, s: nodes.Accumulate, rows: Rows, stored: Stored) -> Rows:
+        """A write to a Greatest or Lists array; neither has derivatives."""
+        place, _, value = self._operand(s, s.value, rows, stored.buffer.access)
+        words, values = cell(stored.value).data.copy(), cell(value).data
+        if stored.buffer.access is Access.GREATEST:
+            keep_greatest(words, place.elements, values)
+        else:
+            heads = cell(self.value(s.indices[-1], rows)).data[place.rows]
+            push(words, place.elements, heads, values)
+        stored.value = Cell(words)
         return rows
 
     def accumulate_gradient(self, s: nodes.AccumulateGradient, rows: Rows) -> Rows:

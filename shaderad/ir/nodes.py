@@ -375,7 +375,9 @@ class Store(Stmt):
 class Accumulate(Stmt):
     """``add[indices]<path> += value`` (Add) or ``b[indices] = sad.min(b[indices], value)``.
 
-    The buffer's access decides which. ``-=`` arrives as an addition of the negation.
+    The buffer's access decides which. ``-=`` arrives as an addition of the negation. Greatest and
+    Lists arrays, which only our own kernels have, take whole elements: see
+    `language/own_arrays.py`.
     """
 
     buffer: str

@@ -174,6 +174,8 @@ class Access(Enum):
     MAX = "Max"
     SCRATCH = "Scratch"  # of plans: all threads of the one workgroup write and read it
     GROUP = "Group"  # the same in group memory
+    GREATEST = "Greatest"  # of our own kernels: pairs of words, of which the greatest stays
+    LISTS = "Lists"  # of our own kernels: linked lists of numbers
 
     @property
     def described(self) -> str:
@@ -182,7 +184,10 @@ class Access(Enum):
         return f"{article} `{self.value}` array"
 
 
-ANNOTATED = tuple(a for a in Access if a not in (Access.SCRATCH, Access.GROUP))
+_OF_PLANS = (Access.SCRATCH, Access.GROUP)
+OF_OUR_KERNELS = (Access.GREATEST, Access.LISTS)
+"""The access modes of `language/own_arrays.py`."""
+ANNOTATED = tuple(a for a in Access if a not in (*_OF_PLANS, *OF_OUR_KERNELS))
 """The access modes that users annotate."""
 
 

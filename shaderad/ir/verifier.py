@@ -18,6 +18,7 @@ from shaderad.ir.types import (
     BOOL,
     DOUBLE,
     INT,
+    OF_OUR_KERNELS,
     UINT,
     VOID,
     Access,
@@ -107,6 +108,7 @@ class _Checker:
     def check_accumulate(self, s: nodes.Accumulate) -> None:
         buffer = self.buffer(s, s.buffer, s.indices)
         allowed = (Access.ADD, Access.MIN, Access.MAX, Access.SCRATCH, Access.GROUP)
+        allowed += OF_OUR_KERNELS
         self.hold(buffer.access in allowed, s, f"`{s.buffer}` is added to")
         self.place(s, buffer.type.element, s.path, s.value)
 

@@ -252,7 +252,7 @@ BUILTIN_TYPES: Mapping[type, Scalar] = types.MappingProxyType(
     {builtins.float: ir.FLOAT, builtins.int: ir.INT, builtins.bool: ir.BOOL}
 )
 """The IR types of Python's own types."""
-_ACCESS = {access.value: access for access in ir.ANNOTATED}
+_ACCESS = {access.value: access for access in (*ir.ANNOTATED, *ir.OF_OUR_KERNELS)}
 STRUCT_ATTRIBUTE = "__shaderad_struct__"
 
 

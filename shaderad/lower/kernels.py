@@ -51,6 +51,7 @@ from shaderad.lower.prepare.strategy import NOTHING_HOISTED, choose
 from shaderad.lower.prepare.watches import Watch
 from shaderad.lower.write.functions import FunctionWriter, write_function
 from shaderad.lower.write.module import Module
+from shaderad.lower.write.own_arrays import passes
 from shaderad.lower.write.programs import assemble
 from shaderad.lower.write.tags import Tags
 from shaderad.lower.write.text import Piece
@@ -92,7 +93,7 @@ def _dispatches(kernel: Kernel, mode: Mode, variant: Variant) -> tuple[Lowered, 
     if mode is Mode.PRIMAL:
         used = {name for r in main.resources for name in r.members}
         decoders = (_decoder(kernel, b, variant, is_first=b.name not in used) for b in extremes)
-        return (main, *decoders)
+        return (*passes(main), *decoders)
     if any(is_differentiable(b.type.element) for b in extremes):
         plain = replace(variant, wanted=frozenset(), accumulate=False, checks="")
         winners = (

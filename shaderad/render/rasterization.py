@@ -1,8 +1,9 @@
 """Triangles in clip space -> the triangle at each pixel, and interpolated vertex values.
 
-Each pixel searches the triangles of its cells on all levels (`kernels/bins.py`) and keeps the
-nearest. A second kernel, which has derivatives, then computes the position of the pixel on its
-triangle.
+One thread per triangle draws it if it is small, and else puts it on the lists of its cells
+(`kernels/drawing.py`, `kernels/bins.py`). Each pixel searches the lists of its cells on all levels
+for a triangle that is nearer than the small ones. The last kernel, which has derivatives, computes
+the position of the pixel on its triangle.
 
 Sources: Olano, Greer, *Triangle scan conversion using 2D homogeneous coordinates*, Graphics
 Hardware 1997; Laine et al., *Modular primitives for high-performance differentiable rendering*,
@@ -11,29 +12,21 @@ SIGGRAPH Asia 2020.
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import shaderad as sad
-from shaderad import int2, int3
+from shaderad import int3
 from shaderad.arrays.traced_sizes import shape_of, shown
 from shaderad.calls.array_function import array_function
 from shaderad.device.lines import user_span
 from shaderad.diagnostics import error, text_of
 from shaderad.ir.sizes import Shape
 from shaderad.ir.types import FLOAT, INT, Vector
-from shaderad.render.kernels.bins import (
-    CELL,
-    LARGEST,
-    LEVEL_COUNT,
-    PAIR_COUNT,
-    bin_triangles,
-    find_levels,
-    find_spans,
-)
+from shaderad.render.kernels.bins import CELL, LARGEST, LEVEL_COUNT, PAIR_COUNT, find_levels
+from shaderad.render.kernels.drawing import draw
 from shaderad.render.kernels.fragments import STRIP, locate, pick
 from shaderad.trace.elements import as_array, as_floats, conform
-from shaderad.trace.primitives import known_shape, size_array
+from shaderad.trace.primitives import known_shape
 from shaderad.trace.traced import tracing
 
 __all__ = ["Fragments", "interpolate", "rasterize"]
@@ -58,61 +51,31 @@ class Fragments(NamedTuple):
     uv_dy: sad.Array
 
 
-class Bins(NamedTuple):
-    """The triangles of each cell, grouped by cell."""
-
-    corners: sad.Array
-    """The corners of each triangle in each view, in the order of `is_before`."""
-    levels: sad.Array
-    """For each view and cell of level 0, one bit per level, set if the cell there has triangles."""
-    begin: sad.Array
-    """For each cell, the index of its first pair in `pairs`."""
-    end: sad.Array
-    """For each cell, the index after its last pair; `begin` for a cell without triangles."""
-    pairs: sad.Array
-    """Pairs of a cell and a triangle, as `PAIR_COUNT` times the index of the triangle in all views,
-    plus the index of the cell among those of the triangle."""
-    size: sad.Array
-    """(width, height) of the picture."""
-    cell_count: Any
-    """The number of cells of a view on all levels."""
-
-
 def cell_count_of(height: Any, width: Any) -> Any:
     """The number of cells of a picture on all levels."""
     edges = [CELL << level for level in range(LEVEL_COUNT)]
     return sum(((height + e - 1) // e) * ((width + e - 1) // e) for e in edges)
 
 
-def corners_of(clip: Any, triangles: Any) -> Any:
-    """The corners of each triangle in each view, side by side; NaN for missing vertices.
-
-    Missing vertices are reported. A row of the vertices holds one vertex in all views.
-    """
-    i = sad.stack([triangles.x, triangles.y, triangles.z], axis=1)
-    is_there = (i >= 0) & (i < clip.shape[1])
-    corners = sad.transpose(sad.gather(sad.transpose(clip), i), (2, 0, 1))
-    return sad.where(is_there, corners, math.nan)
-
-
-def bins_of(corners: Any, extents: Shape) -> Bins:
-    """The bins of all views, for pictures of these extents."""
-    views, count = corners.shape[:2]
+def faces_of(clip: Any, triangles: Any, extents: Shape) -> Any:
+    """The triangle at each pixel of all views, in pictures of these extents; -1 for none."""
+    views, count = clip.shape[0], triangles.shape[0]
     height, width = map(shown, extents)
-    size = int2(*map(size_array, reversed(extents)))
     cell_count = cell_count_of(height, width)
-    cells, ordered = bin_triangles(
-        corners, size, cell_count, dim=(views, count),
-        shapes={"cells": (views, count, PAIR_COUNT), "ordered": (views, count, 3)},
+    words = cell_count + PAIR_COUNT * count
+    drawn, lists, ordered = draw(
+        clip, triangles, width, height, cell_count, dim=(views, count),
+        shapes={"nearest": (views, height, width), "lists": (views, words)},
     )  # fmt: skip
-    cells = sad.reshape(cells, -1)
-    pairs, spans = sad.argsort(cells), cell_count * views + 1
-    begin, end = find_spans(cells, pairs, shapes={"begin": (spans,), "end": (spans,)})
     levels = find_levels(
-        begin, end, size, cell_count,
+        lists, width, height,
         dim=(views, (height + CELL - 1) // CELL, (width + CELL - 1) // CELL), bounds="unchecked",
     )  # fmt: skip
-    return Bins(ordered, levels, begin, end, pairs, size, cell_count)
+    return pick(
+        clip, ordered, drawn, lists, levels, width, height, cell_count,
+        dim=(views, (height + STRIP - 1) // STRIP, width),
+        shapes={"face": (views, height, width)}, bounds="unchecked",
+    )  # fmt: skip
 
 
 @array_function
@@ -151,16 +114,9 @@ def rasterize(clip: Any, triangles: Any, size: Any) -> Fragments:
     if len(clip.shape) not in (1, 2):
         raise error("SR0807", user_span(), shape=known_shape(clip.value.shape))
     extents = _checked_size(size)
-    height, width = map(shown, extents)
     views = clip if len(clip.shape) == 2 else clip[None]
-    count = views.shape[0]
-    corners = corners_of(views, triangles)
-    bins = bins_of(sad.detach(corners), extents)
-    face = pick(
-        *bins, dim=(count, (height + STRIP - 1) // STRIP, width),
-        shapes={"face": (count, height, width)}, bounds="unchecked",
-    )  # fmt: skip
-    parts = (face, *locate(corners, face, bounds="unchecked"))
+    face = faces_of(views, triangles, extents)
+    parts = (face, *locate(views, triangles, face, bounds="unchecked"))
     return Fragments(*(parts if len(clip.shape) == 2 else (part[0] for part in parts)))
 
 

@@ -11,6 +11,7 @@ import pytest
 
 import shaderad as sad
 from shaderad import float2, float3, float4, int3, render
+from tests.devices import entered
 from tests.render import reference
 
 pytestmark = pytest.mark.gpu
@@ -182,6 +183,57 @@ def test_mesh_without_triangles_shows_nothing(device: sad.Device) -> None:
         shown, steps = render.interpolate(sad.zeros(vertex_count), triangles, found, footprint=True)
         for part in (shown, *steps):
             assert np.array_equal(part.numpy(), np.zeros((4, 6)))
+
+
+def fragments_of(device: sad.Device) -> list[np.ndarray]:
+    """Pictures of triangles of all sizes, many of them as near as others, and of small ones."""
+    rng, pictures = np.random.default_rng(11), []
+    for size, spread in (((61, 83), 0.8), ((40, 130), 0.05), ((130, 40), 0.3)):
+        places = rng.uniform(-1.1, 1.1, (200, 1, 2)) + rng.normal(0, spread, (200, 3, 2))
+        depth = rng.choice([0.0, -0.0, 0.25, 1.0], (200, 1, 1)) * np.ones((200, 3, 1))
+        clip = np.concatenate([places, depth, np.ones((200, 3, 1))], 2).reshape(-1, 4)
+        corners = np.arange(600).reshape(-1, 3)
+        corners = np.int32(rng.permutation(np.concatenate([corners, corners[::2, ::-1]])))
+        fragments = render.rasterize(np.float32(clip), corners, size)
+        assert 0.05 < (fragments.face.numpy() >= 0).mean()
+        pictures += [part.numpy() for part in fragments]
+    return pictures
+
+
+@pytest.mark.parametrize("runtime", ["wgpu", "slangpy"])
+def test_minima_of_32_bits_draw_the_same_pictures(runtime: str) -> None:
+    with entered(runtime) as device:
+        pictures, features = fragments_of(device), device.capabilities.features
+    if "int64-atomics" not in features:
+        pytest.skip(f"{runtime}: no 64-bit atomics")
+    with entered(runtime, {"features": features - {"int64-atomics"}}) as device:
+        for part, expected in zip(fragments_of(device), pictures, strict=True):
+            assert part.tobytes() == expected.tobytes()
+
+
+def test_first_of_a_small_and_a_large_triangle_at_one_depth_shows(device: sad.Device) -> None:
+    clip = [[-1, -1, 0.5, 1], [3, -1, 0.5, 1], [-1, 3, 0.5, 1]]
+    clip += [[0.1 * x, 0.1 * y, z, w] for x, y, z, w in clip]
+    clip = sad.array(np.float32(clip), dtype=float4)
+    large, small = [0, 1, 2], [3, 4, 5]
+    for corners, first in (([large, small], 0), ([small, large], 1)):
+        face = render.rasterize(clip, sad.array(np.int32(corners), dtype=int3), (20, 20)).face
+        shown = face.numpy()
+        assert np.all(shown >= 0)
+        assert (shown != first).any() == (first == 1)
+
+
+@pytest.mark.parametrize(("features", "count"), [({"int64-atomics"}, 4), (set[str](), 5)])
+def test_a_picture_takes_few_dispatches(features: set[str], count: int) -> None:
+    with entered("wgpu") as device:
+        own = device.capabilities.features
+    if not own >= features:
+        pytest.skip("wgpu: no 64-bit atomics")
+    with entered("wgpu", {"features": (own - {"int64-atomics"}) | features}):
+        clip, corners = soup(np.random.default_rng(0), 30, 0.3)
+        clip, corners = sad.array(clip, dtype=float4), sad.array(corners, dtype=int3)
+        picture = sad.graph(lambda c, t: tuple(render.rasterize(c, t, (40, 50))))
+        assert f"dispatches: {count}, in one submission" in picture.explain(clip, corners)
 
 
 def test_views_are_the_pictures_of_each(device: sad.Device) -> None:

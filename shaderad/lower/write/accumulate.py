@@ -17,6 +17,7 @@ from shaderad.ir.types import (
     DOUBLE,
     HALF,
     INT,
+    OF_OUR_KERNELS,
     Access,
     LocalArray,
     Matrix,
@@ -200,6 +201,9 @@ def write_accumulate(writer: BodyWriter, s: nodes.Accumulate) -> None:
     if buffer.access in (Access.MIN, Access.MAX):
         _write_extreme(writer, s, buffer.type.element)
         return
+    if buffer.access in OF_OUR_KERNELS:
+        _write_own(writer, s, buffer.access)
+        return
     index, tag = _index(writer, s), writer.module.arrays.tag(s.buffer)
     if buffer.access in (Access.SCRATCH, Access.GROUP):
         tag += f".{SUMS_OF_SCRATCH}"
@@ -230,6 +234,17 @@ def _write_extreme(writer: BodyWriter, s: nodes.Accumulate, element: Type) -> No
         elif s.tangent is not None:
             part = writer.module.part_of_winner(s.buffer, s.tangent_buffer)
             writer.piece.add(f"setTangentOfWinner<{tag}, {tag}.{part}>({head}, {texts[1]});")
+
+
+def _write_own(writer: BodyWriter, s: nodes.Accumulate, access: Access) -> None:
+    """A write to a Greatest or Lists array, whose elements are written whole."""
+    index, tag = _index(writer, s), writer.module.arrays.tag(s.buffer)
+    value = writer.text(s.value)
+    if access is Access.GREATEST:
+        writer.piece.add(f"keepGreatest<{tag}>({index}, {value});")
+    else:
+        head = writer.text(s.indices[-1])
+        writer.piece.add(f"push<{tag}>({index}, uint({head}), uint({value}));")
 
 
 def words_of(writer: BodyWriter, value: nodes.Expr) -> Iterator[str]:

@@ -15,6 +15,7 @@ from shaderad.compiler.artifact import Binding
 from shaderad.diagnostics import error
 from shaderad.ir.nodes import Accumulate, Buffer, Store
 from shaderad.ir.types import (
+    OF_OUR_KERNELS,
     UINT,
     WORD_BYTES,
     Access,
@@ -321,6 +322,9 @@ class Arrays:
                     self.need_gradient(b.name, b.type.element, is_summed=is_summed[b.name])
             elif b.access in (Access.MIN, Access.MAX):
                 self._note_extreme(b)
+            elif b.access in OF_OUR_KERNELS:
+                words = self._own_buffer(b.access)
+                self.need(Role.OUTPUT, b.name, b.type.element, words, fill_word=0)
             elif b.access is Access.SCRATCH:
                 is_sum = b.name in self._summed
                 slang_type = self.float_buffer() if is_sum else SlangBuffer.WRITE
@@ -353,6 +357,15 @@ class Arrays:
             self._module.features.add("float-atomics")
             return SlangBuffer.FLOATS
         return SlangBuffer.WORDS
+
+    def _own_buffer(self, access: Access) -> str:
+        """The type of a Greatest or Lists array."""
+        others = {b.access for b in self._module.kernel.buffers}.difference(OF_OUR_KERNELS)
+        assert others <= {Access.IN, Access.OUT}, "a second pass would add once more"
+        if access is Access.LISTS or self._module.runs_twice:
+            return SlangBuffer.WORDS
+        self._module.features.add("int64-atomics")
+        return SlangBuffer.PAIRS
 
     def _note_output(self, b: Buffer) -> None:
         mode, t = self._module.mode, b.type.element

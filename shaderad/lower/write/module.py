@@ -225,6 +225,12 @@ class Module:
         """True if groups sum them, at barriers that all threads must reach."""
         return bool(self.uniform_additions) and not self.variant.adds_in_waves
 
+    @cached_property
+    def runs_twice(self) -> bool:
+        """True if a Greatest array takes two passes, because 64-bit atomics are missing."""
+        has_longs = "int64-atomics" in self.variant.features and not self.variant.is_windowed
+        return not has_longs and any(b.access is Access.GREATEST for b in self.kernel.buffers)
+
     @property
     def group_indices(self) -> int:
         """`Lowered.group_indices`: each word of a copy costs a group an addition to memory."""

@@ -25,6 +25,7 @@ class SlangBuffer:
     WRITE_HALF = "RWStructuredBuffer<half>"
     FLOATS = "RWStructuredBuffer<Atomic<float>>"
     WORDS = "RWStructuredBuffer<Atomic<uint>>"
+    PAIRS = "RWStructuredBuffer<Atomic<uint64_t>>"
     GROUP = "groupshared uint"
     GROUP_SUMS = "groupshared Atomic<uint>"
     SAMPLER = "SamplerState"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from shaderad.ir.nodes import Buffer
 from shaderad.ir.types import (
+    OF_OUR_KERNELS,
     Access,
     Kind,
     TextureType,
@@ -21,6 +22,7 @@ from shaderad.ir.types import (
 )
 from shaderad.lower.bindings import ROLES, Mode, Role, Word, WordKind
 from shaderad.lower.write.arrays import SUMS_OF_SCRATCH, scratch_role
+from shaderad.lower.write.own_arrays import pass_number, write_own_tag
 from shaderad.lower.write.text import Piece
 
 if TYPE_CHECKING:
@@ -65,6 +67,9 @@ class Tags:
             if b.access in (Access.MIN, Access.MAX):
                 self._write_extreme(piece, b)
                 continue
+            if b.access in OF_OUR_KERNELS:
+                write_own_tag(piece, self._module, b, self._extent_lines(b))
+                continue
             for role in (Role.OUTPUT, Role.GRADIENT):
                 if self._arrays.has(role, b.name) and is_differentiable(b.type.element):
                     self._write_cell_tags(piece, role, b.name)
@@ -84,8 +89,10 @@ class Tags:
             "static void record(uint offset, uint word) { report_words[offset].store(word); }",
             f"static uint siteBase() {{ return {base}; }}",
         ]
-        if self._module.goes_past_end:
-            lines.append("override static bool isSilent() { return !isThere; }")
+        silent = ["!isThere"] if self._module.goes_past_end else []
+        silent += [f"{pass_number(self._module)} != 0"] if self._module.runs_twice else []
+        if silent:
+            lines.append(f"override static bool isSilent() {{ return {' || '.join(silent)}; }}")
         if self._module.variant.checks:
             lines += [
                 "override static uint raise(uint word) { return report_words[4].max(word); }",

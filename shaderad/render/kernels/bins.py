@@ -1,10 +1,9 @@
-"""Triangles in clip space -> for each cell of a picture, the triangles that may show in it.
+"""Triangles in clip space -> their bounding boxes, and the cells of a picture that cover these.
 
 Cells are squares of pixels, on `LEVEL_COUNT` levels: those of level 0 have `CELL` pixels along an
-edge, those of the next level twice as many. A triangle is binned on the finest level where its
-bounding box touches at most two by two cells. Each triangle thus has at most four pairs of a cell
-and a triangle, so all sizes follow from the number of triangles and the picture. A sort groups the
-pairs by cell.
+edge, those of the next level twice as many. A triangle belongs to the cells of the finest level
+where its bounding box touches at most two by two cells. Each triangle is thus on the lists of at
+most `PAIR_COUNT` cells, and the room that lists need follows from the number of triangles.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from shaderad import float2, float4, int2, int3, int4
 CELL_BITS = 3
 CELL = 1 << CELL_BITS
 PAIR_COUNT = 4
-"""Maximum pairs of a cell and a triangle per triangle."""
+"""Maximum cells per triangle."""
 LEVEL_COUNT = 16
 LARGEST = 2 * CELL << (LEVEL_COUNT - 1)
 """Maximum pixels along an edge of a picture: two by two cells of the last level."""
@@ -71,6 +70,17 @@ def reach_of_edge(a: float4, b: float4, size: float2, box: Box) -> Box:
 
 
 @sad.function
+def box_of(a: float4, b: float4, c: float4, size: float2) -> Box:
+    """The pixels of a picture that a triangle may cover; if none, `high` is below `low`."""
+    box = Box(int2(size), int2(-1))
+    # A loop gives one copy of the code: slow drivers took a minute to compile three.
+    for _ in range(3):
+        box = reach_of_edge(a, b, size, box)
+        a, b, c = b, c, a
+    return box
+
+
+@sad.function
 def is_before(a: float4, b: float4) -> bool:
     """Orders points: in front of the eye before behind, then upper before lower, then right first.
 
@@ -113,8 +123,8 @@ def in_order(a: float4, b: float4, c: float4) -> int3:
 
 
 @sad.function
-def cells_of(box: Box, size: int2, nowhere: int) -> int4:
-    """Up to four cells that cover `box`, on the finest level where four are enough."""
+def cells_of(box: Box, size: int2) -> int4:
+    """Up to four cells that cover `box`, on the finest level where four are enough; -1 for none."""
     shift, level_start = CELL_BITS, 0
     for _ in range(LEVEL_COUNT):
         spread = (box.high >> shift) - (box.low >> shift)
@@ -127,56 +137,10 @@ def cells_of(box: Box, size: int2, nowhere: int) -> int4:
     wide, tall = high.x > low.x, high.y > low.y
     return int4(
         corner,
-        corner + 1 if wide else nowhere,
-        corner + across if tall else nowhere,
-        corner + across + 1 if wide and tall else nowhere,
+        corner + 1 if wide else -1,
+        corner + across if tall else -1,
+        corner + across + 1 if wide and tall else -1,
     )
-
-
-@sad.kernel
-def bin_triangles(
-    view: sad.Index,
-    t: sad.Index,
-    corners: sad.In[float4, 3],
-    size: int2,
-    cell_count: int,
-    cells: sad.Out[int, 3],
-    ordered: sad.Out[float4, 3],
-):
-    """The cells of a triangle and its corners in order; no cell is `cell_count` times the views."""
-    nowhere = cell_count * corners.shape[0]
-    covered = int4(nowhere)
-    a, b, c = corners[view, t, 0], corners[view, t, 1], corners[view, t, 2]
-    if may_show(a, b, c):
-        box, pixels = Box(size, int2(-1)), float2(size)
-        # A loop gives one copy of the code: slow drivers took a minute to compile three.
-        for _ in range(3):
-            box = reach_of_edge(a, b, pixels, box)
-            a, b, c = b, c, a
-        if box.low.x <= box.high.x and box.low.y <= box.high.y:
-            first_cell = view * cell_count
-            covered = sad.min(first_cell + cells_of(box, size, nowhere), nowhere)
-    order = in_order(a, b, c)
-    for k in sad.static_range(3):
-        ordered[view, t, k] = corners[view, t, order[k]]
-    for k in sad.static_range(PAIR_COUNT):
-        cells[view, t, k] = covered[k]
-
-
-@sad.kernel
-def find_spans(
-    k: sad.Index,
-    cells: sad.In[int],
-    order: sad.In[int],
-    begin: sad.Out[int],
-    end: sad.Out[int],
-):
-    """For each cell, the range of its pairs in `order`, which sorts by cells; 0 to 0 for none."""
-    cell = cells[order[k]]
-    if k == 0 or cells[order[k - 1]] != cell:
-        begin[sad.unique(cell)] = k
-    if k == len(order) - 1 or cells[order[k + 1]] != cell:
-        end[sad.unique(cell)] = k + 1
 
 
 @sad.kernel
@@ -184,18 +148,17 @@ def find_levels(
     view: sad.Index,
     row: sad.Index,
     column: sad.Index,
-    begin: sad.In[int],
-    end: sad.In[int],
-    size: int2,
-    cell_count: int,
+    lists: sad.In[int, 2],
+    width: int,
+    height: int,
     levels: sad.Out[int, 3],
 ):
     """For each cell of level 0, one bit per level that is set if the cell there has triangles."""
+    size = int2(width, height)
     across, down = (size.x + CELL - 1) // CELL, (size.y + CELL - 1) // CELL
-    y, x, start, levels_here = row, column, view * cell_count, 0
+    y, x, start, levels_here = row, column, 0, 0
     for level in range(LEVEL_COUNT):
-        cell = start + y * across + x
-        if end[cell] > begin[cell]:
+        if lists[view, start + y * across + x] != 0:
             levels_here |= 1 << level
         # No triangle needs a coarser level than one with two by two cells.
         if sad.max(across, down) <= 2:

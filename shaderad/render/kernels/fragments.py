@@ -1,4 +1,4 @@
-"""The cells of a pixel -> the nearest triangle, and the position of the pixel on it.
+"""The lists of a pixel's cells -> the nearest triangle, and the position of the pixel on it.
 
 Coverage is computed in homogeneous coordinates, so that no triangle is clipped. Only `locate` has
 derivatives.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 import shaderad as sad
-from shaderad import float2, float3, float4, int2, int4
+from shaderad import float2, float3, float4, int2, int3, int4, uint2
 from shaderad.render.kernels.bins import CELL, PAIR_COUNT
 
 FOURS = 2
@@ -50,12 +50,13 @@ def depths_at(x: float, y: float4, a: float4, b: float4, c: float4) -> float4:
     ab, bc, ac = ax * by - ay * bx, bx * cy - by * cx, ax * cy - ay * cx
     w = bc * a.w - ac * b.w + ab * c.w
     depth = (bc * a.z - ac * b.z + ab * c.z) / w
-    turns_left = ab >= 0.0
+    turns_left, nowhere = ab >= 0.0, float4(math.inf)
+    depth = sad.select((bc >= 0.0) == turns_left, depth, nowhere)
+    depth = sad.select((ac >= 0.0) != turns_left, depth, nowhere)
     # Pixels see only the part of a triangle that is in front of the eye.
-    is_inside = ((bc >= 0.0) == turns_left) & ((ac >= 0.0) != turns_left)
-    is_before_eye = (w > 0.0) == turns_left
-    is_shown = is_inside & is_before_eye & (depth >= 0.0) & (depth <= 1.0)
-    return sad.select(is_shown, depth, float4(math.inf))
+    depth = sad.select((w > 0.0) == turns_left, depth, nowhere)
+    depth = sad.select(depth >= 0.0, depth, nowhere)
+    return sad.select(depth <= 1.0, depth, nowhere)
 
 
 @sad.kernel
@@ -63,53 +64,56 @@ def pick(
     view: sad.Index,
     strip: sad.Index,
     x: sad.Index,
-    corners: sad.In[float4, 3],
+    clip: sad.In[float4, 2],
+    ordered: sad.In[int3, 2],
+    drawn: sad.In[uint2, 3],
+    lists: sad.In[int, 2],
     levels: sad.In[int, 3],
-    begin: sad.In[int],
-    end: sad.In[int],
-    pairs: sad.In[int],
-    size: int2,
+    width: int,
+    height: int,
     cell_count: int,
     face: sad.Out[int, 3],
 ):
     """The nearest triangle at each pixel of a strip, the first one at equal depths; -1 for none.
 
-    A strip is part of a pixel column of a cell of level 0. Its pixels search the same cells as the
-    adjacent strips, which neighbouring threads process.
+    A strip is part of a pixel column of a cell of level 0. Its pixels search the same lists as the
+    adjacent strips, which neighbouring threads process. `drawn` has the nearest small triangle of
+    each pixel: see `drawing.draw`.
     """
+    size = int2(width, height)
     nearest, best = sad.LocalArray[float4, FOURS](), sad.LocalArray[int4, FOURS]()
-    height = sad.LocalArray[float4, FOURS]()
+    heights = sad.LocalArray[float4, FOURS]()
     for j in sad.static_range(FOURS):
-        nearest[j], best[j] = float4(math.inf), int4(-1)
         for k in sad.static_range(4):
-            height[j][k] = center_of(strip * STRIP + 4 * j + k, x, size).y
+            y = strip * STRIP + 4 * j + k
+            heights[j][k] = center_of(y, x, size).y
+            # 0 stands for no small triangle; its complement is -1, as the face is then.
+            small = drawn[view, sad.min(y, size.y - 1), x]
+            nearest[j][k] = sad.select(small.y == 0, math.inf, sad.bitcast(float, ~small.y))
+            best[j][k] = int(~small.x)
     across, down = (size.x + CELL - 1) // CELL, (size.y + CELL - 1) // CELL
-    row, column, start = strip * STRIP // CELL, x // CELL, view * cell_count
-    left, k, stop = levels[view, row, column], 0, 0
+    row, column, start = strip * STRIP // CELL, x // CELL, 0
+    left, item = levels[view, row, column], 0
     # One loop over the triangles of all levels, because threads of a wave may be on different
     # levels.
-    while left != 0 or k < stop:
-        if k == stop:
+    while left != 0 or item != 0:
+        if item == 0:
             while left & 1 == 0:
                 left >>= 1
                 start += across * down
-                across, down, row, column = (
-                    (across + 1) >> 1,
-                    (down + 1) >> 1,
-                    row >> 1,
-                    column >> 1,
-                )
+                across, down = (across + 1) >> 1, (down + 1) >> 1
+                row, column = row >> 1, column >> 1
             left -= 1
-            cell = start + row * across + column
-            k, stop = begin[cell], end[cell]
-        t = pairs[k] // PAIR_COUNT - view * corners.shape[1]
-        a, b, c = corners[view, t, 0], corners[view, t, 1], corners[view, t, 2]
+            item = lists[view, start + row * across + column]
+        t = (item - cell_count) // PAIR_COUNT
+        item = lists[view, item]
+        i = ordered[view, t]
+        a, b, c = clip[view, i.x], clip[view, i.y], clip[view, i.z]
         for j in sad.static_range(FOURS):
-            depth = depths_at(center_of(0, x, size).x, height[j], a, b, c)
+            depth = depths_at(center_of(0, x, size).x, heights[j], a, b, c)
             is_nearer = (depth < nearest[j]) | ((depth == nearest[j]) & (t < best[j]))
             nearest[j] = sad.select(is_nearer, depth, nearest[j])
             best[j] = sad.select(is_nearer, int4(t), best[j])
-        k += 1
     for j in sad.static_range(FOURS):
         for k in sad.static_range(4):
             y = strip * STRIP + 4 * j + k
@@ -122,7 +126,8 @@ def locate(
     view: sad.Index,
     y: sad.Index,
     x: sad.Index,
-    corners: sad.In[float4, 3],
+    clip: sad.In[float4, 2],
+    triangles: sad.In[int3],
     face: sad.In[int, 3],
     uv: sad.Out[float2, 3],
     depth: sad.Out[float, 3],
@@ -133,7 +138,8 @@ def locate(
     depth[view, y, x] = 1.0
     t = face[view, y, x]
     if t >= 0:
-        a, b, c = corners[view, t, 0], corners[view, t, 1], corners[view, t, 2]
+        i = triangles[t]
+        a, b, c = clip[view, i.x], clip[view, i.y], clip[view, i.z]
         size = int2(face.shape[2], face.shape[1])
         p = center_of(y, x, size)
         pa, pb, pc = seen_from(p, a), seen_from(p, b), seen_from(p, c)
