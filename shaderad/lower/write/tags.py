@@ -64,23 +64,26 @@ class Tags:
         for b in self._arrays.tagged():
             pointed = f"all that {b.shown_name} points to, " if b.is_pointed else ""
             piece.add("", f"/// {b.name}: {pointed}sad.{b.type}")
-            if b.access in (Access.MIN, Access.MAX):
-                self._write_extreme(piece, b)
-                continue
-            if b.access in OF_OUR_KERNELS:
-                write_own_tag(piece, self._module, b, self._extent_lines(b))
-                continue
-            for role in (Role.OUTPUT, Role.GRADIENT):
-                if self._arrays.has(role, b.name) and is_differentiable(b.type.element):
-                    self._write_cell_tags(piece, role, b.name)
-            match b.access:
-                case Access.IN:
-                    self._write_input(piece, b)
-                case Access.SCRATCH | Access.GROUP:
-                    self._write_scratch(piece, b)
-                case _:
-                    self._write_output(piece, b)
+            self._write_tag(piece, b)
         return piece
+
+    def _write_tag(self, piece: Piece, b: Buffer) -> None:
+        if b.access in (Access.MIN, Access.MAX):
+            self._write_extreme(piece, b)
+            return
+        if b.access in OF_OUR_KERNELS:
+            write_own_tag(piece, self._module, b, self._extent_lines(b))
+            return
+        for role in (Role.OUTPUT, Role.GRADIENT):
+            if self._arrays.has(role, b.name) and is_differentiable(b.type.element):
+                self._write_cell_tags(piece, role, b.name)
+        match b.access:
+            case Access.IN:
+                self._write_input(piece, b)
+            case Access.SCRATCH | Access.GROUP:
+                self._write_scratch(piece, b)
+            case _:
+                self._write_output(piece, b)
 
     def _write_report(self, piece: Piece) -> None:
         base = self._module.word(Word(WordKind.SITE_BASE), "site_base")
