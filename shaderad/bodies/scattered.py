@@ -5,7 +5,7 @@ A workgroup may hold copies of them in its own memory, where its threads add fir
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from shaderad.bodies.outputs import is_own
@@ -61,14 +61,18 @@ def _computed(kernel: Kernel, places: Iterator[tuple[str, tuple[Expr, ...]]]) ->
     for f in called(kernel.body):
         yield from f.buffers
     for array, indices in places:
-        if not is_own(indices, kernel.index_names) and not all(
-            _is_fixed(i, fixed) for i in indices
-        ):
+        if not is_own(indices, kernel.index_names) and not are_fixed(indices, fixed):
             yield array
 
 
-def _is_fixed(index: Expr, fixed: set[str]) -> bool:
-    return isinstance(index, nodes.Const) or (isinstance(index, nodes.Var) and index.name in fixed)
+def are_fixed(indices: Iterable[Expr], fixed: set[str]) -> bool:
+    """True if indices are numbers or `fixed` names."""
+    return all(isinstance(i, nodes.Const) or is_fixed(i, fixed) for i in indices)
+
+
+def is_fixed(e: Expr, fixed: set[str]) -> bool:
+    """True for one of the names `fixed`, which have the same value in all threads."""
+    return isinstance(e, nodes.Var) and e.name in fixed
 
 
 def atomic_words(t: Type) -> int:

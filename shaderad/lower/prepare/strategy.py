@@ -14,13 +14,13 @@ from dataclasses import dataclass
 
 from shaderad.bodies.loops import trip_count
 from shaderad.bodies.outputs import AlreadyRead, is_own
+from shaderad.bodies.scattered import are_fixed, is_fixed
 from shaderad.ir.nodes import (
     Accumulate,
     Assert,
     Assign,
     Chooser,
     Conditional,
-    Const,
     Evaluate,
     Expr,
     For,
@@ -129,8 +129,8 @@ def _uniform(
     words = 0
     for load in _loads_of_every_thread(body, fixed):
         buffer, indices = load.buffer, load.indices
-        are_fixed = all(isinstance(i, Const) or _is_fixed(i, fixed) for i in indices)
-        if buffer not in candidates or (buffer, indices) in seen or not are_fixed:
+        is_candidate = buffer in candidates and are_fixed(indices, fixed)
+        if not is_candidate or (buffer, indices) in seen:
             continue
         if Kind.HALF in {s.kind for s in scalars(load.type)}:
             continue
@@ -142,10 +142,6 @@ def _uniform(
         yield Hoisted(
             name=_fresh("_".join((buffer, *parts)), taken), buffer=buffer, indices=indices
         )
-
-
-def _is_fixed(e: Expr, fixed: set[str]) -> bool:
-    return isinstance(e, Var) and e.name in fixed
 
 
 def _fresh(name: str, taken: set[str]) -> str:
@@ -165,7 +161,7 @@ def _loads_of_every_thread(body: tuple[Stmt, ...], fixed: set[str]) -> Iterator[
             yield from _unconditional(s)
         elif isinstance(s, For) and (trip_count(s) or 0) > 0 and not s.exits:
             yield from _loads_of_every_thread(s.body, fixed)
-        elif isinstance(s, If) and _is_fixed(s.condition, fixed) and not s.otherwise:
+        elif isinstance(s, If) and is_fixed(s.condition, fixed) and not s.otherwise:
             yield from _loads_of_every_thread(s.then, fixed)
 
 
