@@ -14,9 +14,9 @@ from collections.abc import Hashable, Iterable, Sequence
 from shaderad.ir import arrays, nodes, ops
 from shaderad.ir import building as b
 from shaderad.ir.arrays import Graph, Node, Value
+from shaderad.ir.costs import RECOMPUTED_COST, cost_of
 from shaderad.ir.dags import in_order
 from shaderad.ir.types import INT
-from shaderad.plan.costs import RECOMPUTED_COST, cost_of
 from shaderad.plan.elements import FUSED, base_of
 from shaderad.plan.literals import literal_operands
 from shaderad.plan.reductions import ReduceFields

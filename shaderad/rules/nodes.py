@@ -74,6 +74,8 @@ class Adjoint(Function):
     """Names of cotangents -> names of their primals."""
     is_own: bool = False
     """True for a user-defined backward derivative."""
+    seed: str = ""
+    """The parameter with the cotangent of the result; empty if there is none."""
 
 
 @dataclass(frozen=True)

@@ -198,6 +198,28 @@ def parts_of_arrays(i: sad.Index, x: sad.In[float], count: int, y: sad.Out[float
     y[i] = whole + total_of(bags[count % 2].items, count)
 
 
+@sad.function
+def bowl(p: float, center: float) -> float:
+    """No loop, but as much work as to keep its result."""
+    q = sad.sqrt((p - center) * (p - center) + 0.3)
+    return sad.sin(q) * q - sad.exp(-q)
+
+
+@sad.kernel
+def calls_in_expressions(i: sad.Index, w: sad.In[float], x: sad.In[float], y: sad.Out[float],
+                         total: sad.Add[float]):  # fmt: skip
+    """Some run in each iteration, some in one side of a choice, and one is the whole value."""
+    d = 10.0
+    for k in range(4):
+        d = sad.min(d, bowl(x[i], w[k]) + bowl(bowl(d, w[k]), 0.5))
+        d = d * bowl(x[i], d) if d > 0.4 else d - 0.5
+        if k % 2 == 0 and bowl(d, 0.1) > 0.0:
+            d += bowl(d, x[i])
+        part = bowl(d, w[k + 1])
+        total[i] += part * bowl(part, d)
+    y[i] = d
+
+
 W, X = floats(16, seed=50), floats(N, seed=51)
 CASES = {
     "linear": Case(linear_inside, (W, X), N),
@@ -210,6 +232,7 @@ CASES = {
     "that_write": Case(calls_that_write, (X,), N),
     "in_calls": Case(calls_in_calls, (W, X), N),
     "parts_of_arrays": Case(parts_of_arrays, (X, 6), N),
+    "in_expressions": Case(calls_in_expressions, (W, X), N, {"total": (N,)}),
 }
 
 
@@ -220,6 +243,10 @@ CASES = {
         (nonlinear_inside, ["part_kept", "total_kept"]),
         (calls_inside, ["d_kept", "d_kept", "t_kept"]),
         (branches_inside, ["part_kept", "part_kept", "total_kept"]),
+        (
+            calls_in_expressions,
+            ["d_kept", "part_kept", *(f"value_{k}_kept" for k in (2, 3, 4)), "value_kept"],
+        ),
     ],
 )
 def test_what_is_kept_is_what_partial_derivatives_read(

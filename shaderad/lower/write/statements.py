@@ -19,6 +19,7 @@ from shaderad.ir.types import Access, Type
 from shaderad.ir.walk import path_value, step_type
 from shaderad.lower.bindings import SiteKind
 from shaderad.lower.prepare.known import with_hidden_divisor
+from shaderad.lower.prepare.skipped_calls import needed_cotangent
 from shaderad.lower.write import accumulate
 from shaderad.rules.nodes import ReverseFor
 
@@ -206,7 +207,13 @@ def _evaluate(writer: BodyWriter, s: nodes.Evaluate) -> None:
     call = s.call
     if isinstance(call, CheckIndex) and (writer.is_silent or isinstance(call.indices[0], InRange)):
         return
-    writer.piece.add(f"{writer.text(call)};")
+    needed = None
+    if isinstance(call, nodes.Call):
+        needed = needed_cotangent(call, writer.module.is_uniform)
+    if needed is None:
+        writer.piece.add(f"{writer.text(call)};")
+    else:
+        writer.piece.guarded(f"if (changesSum({writer.text(needed)}))", f"{writer.text(call)};")
 
 
 def _if(writer: BodyWriter, s: nodes.If, keyword: str = "if") -> None:

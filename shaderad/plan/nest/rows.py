@@ -14,8 +14,8 @@ from dataclasses import replace
 from functools import cache, cached_property
 
 from shaderad.compiler.launch_shapes import LaunchShape
+from shaderad.ir.costs import cost_of_choices, cost_of_operator
 from shaderad.ir.sizes import Size
-from shaderad.plan.costs import cost_of_choices, cost_of_operator
 from shaderad.plan.kernels import WIDTH, PlanKernel
 from shaderad.plan.nest.row_elements import NotRowwiseError
 from shaderad.plan.nest.row_work import (

@@ -22,9 +22,9 @@ from itertools import compress
 from shaderad.compiler.launch_shapes import LaunchShape
 from shaderad.ir import arrays, sizes
 from shaderad.ir.arrays import ArrayType, Value
+from shaderad.ir.costs import cost_of_operator
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import Type, byte_count
-from shaderad.plan.costs import cost_of_operator
 from shaderad.plan.kernels import WIDTH, PlanKernel
 from shaderad.plan.nest.row_work import BLOCK, FEWEST_LOADS
 from shaderad.plan.nest.scan_sharing import ScanSharing, ScanWork, scanning_team

@@ -17,11 +17,11 @@ from typing import NamedTuple
 from shaderad.ir import composing as c
 from shaderad.ir import nodes, ops, sizes
 from shaderad.ir.arrays import Value
+from shaderad.ir.costs import CHOICE_COST, cost_of
 from shaderad.ir.dags import in_order, substitute, variables
 from shaderad.ir.nodes import Expr, Stmt, Store
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import BOOL, DOUBLE, Scalar, Type
-from shaderad.plan.costs import CHOICE_COST, cost_of
 from shaderad.plan.elements import Elements, Test, View, choice
 from shaderad.plan.kernels import WIDTH, IsStored, Writer
 from shaderad.plan.nest.guards import Guard, GuardedElements

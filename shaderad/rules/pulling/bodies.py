@@ -87,7 +87,8 @@ def _pulling(
         back = sweeps.run(plain.body)
         in_out = (InOut(name=bars[p.name], type=p.type) for p in f.parameters if p.name in bars)
         parameters = (*f.parameters, *bar_parameters, *in_out)
-        return _Pulled(body, parameters, types, sweeps, back, result[0] if result else "")
+        seed, value = (result_bar, result[0]) if result else ("", "")
+        return _Pulled(body, parameters, types, sweeps, back, value, seed)
 
     return pulled
 
@@ -151,6 +152,8 @@ class _Pulled:
     """The position among the statements at which the reverse sweep starts."""
     result: str = ""
     """The local that holds the return value, if that has a cotangent."""
+    seed: str = ""
+    """The parameter with that cotangent."""
 
     @property
     def types(self) -> dict[str, Type]:
@@ -201,8 +204,9 @@ def _function(
     local_types = {n: t for n, t in pulled.types.items() if n in inside}
     users = pulled.primal_types.keys() - temporaries
     shown = {bar: n for n, bar in pulled.sweeps.bars.items() if n in users}
+    seed = pulled.seed if any(p.name == pulled.seed for p in parameters) else ""
     return Adjoint(name=name, parameters=parameters, result=VOID, body=body, shown=shown,
-                   local_types=local_types, buffers=buffers, span=of.span)  # fmt: skip
+                   local_types=local_types, buffers=buffers, span=of.span, seed=seed)  # fmt: skip
 
 
 def _without_unread_results(

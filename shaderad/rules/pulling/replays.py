@@ -1,7 +1,7 @@
-"""Removes inner loops from the iteration that a reverse loop recomputes.
+"""Removes slow statements from the iteration that a reverse loop recomputes.
 
-The results of an inner loop, or of a call of a function with loops, are saved beside the states if
-memory permits. The reverse sweep then restores them and recomputes only what it reverses.
+The results of an inner loop, or of a costly call, are saved beside the states if memory permits.
+The reverse sweep then restores them and recomputes only what it reverses.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from shaderad.bodies.liveness import live_before, without_dead
 from shaderad.ir import composing as c
 from shaderad.ir import nodes
 from shaderad.ir.body import Body
+from shaderad.ir.costs import is_costly
 from shaderad.ir.nodes import Stmt
-from shaderad.ir.walk import has_loops, writes
+from shaderad.ir.walk import writes
 from shaderad.rules.pulling.loops import Repeated, State, assigned_names
 from shaderad.rules.pulling.names import VersionedNames
 
@@ -72,9 +73,9 @@ class Replay:
 
 
 def _is_slow(s: Stmt) -> bool:
-    """True if `s` is a loop, or assigns the result of a function with loops."""
+    """True if `s` is a loop, or assigns the result of a costly call."""
     if isinstance(s, nodes.For | nodes.While):
         return True
     if not isinstance(s, nodes.Assign) or s.path or c.holds_array(s.value.type):
         return False
-    return isinstance(s.value, nodes.Call) and has_loops(s.value.function)
+    return isinstance(s.value, nodes.Call) and is_costly(s.value.function)

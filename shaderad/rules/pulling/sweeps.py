@@ -28,6 +28,7 @@ from shaderad.rules.expressions import active_parts
 from shaderad.rules.nodes import Cotangent
 from shaderad.rules.pulling.cotangents import parts_of, reached
 from shaderad.rules.pulling.loops import Repeated, assigned_names
+from shaderad.rules.pulling.named_calls import with_named_calls
 from shaderad.rules.pulling.names import reached_from
 from shaderad.rules.pulling.replays import Replay
 from shaderad.rules.pulling.sinking import Sinking
@@ -50,6 +51,7 @@ class Sweeps(ValueSweeps):
 
         `results` maps names to locals that receive their values after the forward sweep.
         """
+        body = with_named_calls(body, self._names)
         assigned = (s for s in statements(body) if isinstance(s, nodes.Assign))
         self._writes = Counter(s.name for s in assigned if self._names.is_active_expr(s.value))
         self._sinking = Sinking(body, self._names, self._adjoints.seeds)

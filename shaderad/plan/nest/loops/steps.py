@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from shaderad.ir import composing as c
 from shaderad.ir import nodes, sizes, walk
 from shaderad.ir.arrays import Value
+from shaderad.ir.costs import cost_of
 from shaderad.ir.nodes import Assign, Expr, Stmt
 from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import INT, Type
-from shaderad.plan.costs import cost_of
 from shaderad.plan.elements import Elements, View
 from shaderad.plan.kernels import IsStored, Writer
 from shaderad.plan.nest.loops.arrays import (

@@ -14,12 +14,12 @@ from itertools import combinations
 from shaderad.ir import arrays, nodes, ops, sizes
 from shaderad.ir import composing as c
 from shaderad.ir.arrays import Value
+from shaderad.ir.costs import RECOMPUTED_COST, cost_of
 from shaderad.ir.dags import in_order, variables
 from shaderad.ir.nodes import Expr
 from shaderad.ir.sizes import Shape, Size
 from shaderad.ir.types import INT, Scalar, is_bool
 from shaderad.ir.walk import children
-from shaderad.plan.costs import RECOMPUTED_COST, cost_of
 from shaderad.plan.elements import Elements, View
 from shaderad.plan.kernels import IsStored
 from shaderad.plan.nest.guards import Guard, GuardedElements

@@ -1,4 +1,4 @@
-"""The cost of one operation, in additions."""
+"""The costs of operations and of calls, in additions."""
 
 from __future__ import annotations
 
@@ -26,6 +26,17 @@ def cost_of(part: nodes.Expr) -> int:
     if isinstance(part, nodes.Apply):
         return 1 if part.op in _CHEAP else _FUNCTION_COST
     return 0
+
+
+def is_costly(f: nodes.Function) -> bool:
+    """True if a call of `f` costs more than to keep its result, or to test if it is needed."""
+    return walk.has_loops(f) or _cost_of_call(f) > RECOMPUTED_COST
+
+
+def _cost_of_call(f: nodes.Function) -> int:
+    """The cost of a call of a function without loops, in additions of numbers."""
+    parts = (e for s in walk.all_statements(f) for e in walk.expressions(s))
+    return sum(cost_of(e) * len(leaves(e.type)) for e in parts if isinstance(e, nodes.Apply))
 
 
 def cost_of_operator(op: Reducer, element: Type) -> int:
