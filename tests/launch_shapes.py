@@ -36,6 +36,7 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "fewest_copying_groups": (0, 1, 16),
     "held_words": (0, 8, 64),
     "wave": (1, 4, 64),
+    "looks_back": (False, True),
     "shortest_by_digits": (0, 1, 100),
     "tile_rows": (1, 3, 4, 8, 16),
     "lane_teams": ((), (4,), (8, 4), (4, 8)),

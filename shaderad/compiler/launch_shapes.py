@@ -75,6 +75,10 @@ class LaunchShape:
     wave: int
     """Maximum lanes of a wave that fold their totals there; a power of two."""
 
+    looks_back: bool
+    """True if groups scan long rows in one pass, by the totals that they leave to each other; only
+    on devices with 64-bit atomics."""
+
     # -- sorts of rows -------------------------------------------------------------------------
     shortest_by_digits: int
     """Minimum elements of rows that are sorted by digits, and not by merges; 0 if none are."""
@@ -120,8 +124,14 @@ class LaunchShape:
         are_powers = all(n & (n - 1) == 0 for n in self.loop_threads)
         _check(self, "loop_threads", fewest <= most and are_powers)
 
-    def on(self, *, lanes: int, thread_limit: int) -> LaunchShape:
-        """The shape on a device whose waves have `lanes` threads, and workgroups `thread_limit`."""
+    def on(self, *, lanes: int, thread_limit: int, has_long_atomics: bool = False) -> LaunchShape:
+        """The shape on a device.
+
+        Args:
+            lanes: Threads of a wave.
+            thread_limit: Maximum threads of a workgroup.
+            has_long_atomics: True if the device has atomics of 64 bits.
+        """
         workgroup = min(self.workgroup, thread_limit)
         teams = (t for t in self.lane_teams if t <= lanes and workgroup % t == 0)
         wave = self.wave
@@ -135,6 +145,7 @@ class LaunchShape:
             workgroup=workgroup,
             lane_teams=tuple(teams),
             wave=wave,
+            looks_back=self.looks_back and has_long_atomics,
             loop_threads=(min(fewest, most), most),
         )
 
@@ -169,6 +180,7 @@ _AT_ONCE = LaunchShape(
     rows_of_large_elements=_CHUNKS_OF_THREADS,
     held_words=64,  # not measured
     wave=64,  # not measured
+    looks_back=True,  # not measured
     shortest_by_digits=8192,  # not measured
     tile_rows=8,  # 4: 0.90 to 1.28; 16: 0.81 to 1.01
     lane_teams=(8, 4),  # 4 alone: 0.87 to 0.97; none: 1.04 to 1.71
@@ -195,6 +207,7 @@ _IN_TURN = LaunchShape(
     rows_of_large_elements=_CHUNKS_OF_THREADS,
     held_words=0,
     wave=64,
+    looks_back=False,
     shortest_by_digits=0,  # 1: 2.0 to 2.4
     tile_rows=8,  # 4: 0.85 to 1.10; 16: 0.86 to 1.18; SwiftShader 1.28 to 1.32, 0.86 to 0.95
     lane_teams=(8, 4),  # 4 alone: 1.25 to 1.62; none: 2.49 to 3.40
@@ -222,7 +235,12 @@ def kind_of(*, is_parallel: bool, has_float_atomics: bool) -> str:
 
 
 def launch_shape(
-    *, is_parallel: bool, has_float_atomics: bool, lanes: int, thread_limit: int = MOST_THREADS
+    *,
+    is_parallel: bool,
+    has_float_atomics: bool,
+    lanes: int,
+    thread_limit: int = MOST_THREADS,
+    has_long_atomics: bool = False,
 ) -> LaunchShape:
     """The numbers for a device.
 
@@ -231,9 +249,10 @@ def launch_shape(
         has_float_atomics: False if floats are added to memory by exchanges of words.
         lanes: Adjacent threads that can read each other's registers.
         thread_limit: Maximum threads of a workgroup.
+        has_long_atomics: True if the device has atomics of 64 bits.
     """
     row = TABLE[kind_of(is_parallel=is_parallel, has_float_atomics=has_float_atomics)]
-    return row.on(lanes=lanes, thread_limit=thread_limit)
+    return row.on(lanes=lanes, thread_limit=thread_limit, has_long_atomics=has_long_atomics)
 
 
 # GPUs of one vendor prefer workgroups of 256. Until a second vendor is measured, portable code

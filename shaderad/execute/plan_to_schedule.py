@@ -114,7 +114,9 @@ class Scheduler:
 
 def written_whole(work: PlanKernel, group_threads: int = 0) -> KernelStep:
     """A kernel of ours that writes all elements of its arrays, be it with others."""
-    return work_step(work, frozenset(name for name, _ in work.writes), group_threads)
+    buffers = (work.kernel.buffer(name) for name, _ in work.writes)
+    whole = frozenset(b.name for b in buffers if b.access is not Access.STATES)
+    return work_step(work, whole, group_threads)
 
 
 def work_step(

@@ -248,7 +248,7 @@ _EVALUATE: dict[type[nodes.Expr], Callable[[CallFrame, Any, Rows], Value]] = {
 # `Load` evaluates the first; the others are made after the front end, for Slang alone.
 check_rows(_EVALUATE, nodes.EXPRESSIONS, but=(
     nodes.PointerIndex, nodes.KnownNumber, nodes.TeamLane, nodes.OfTeam, nodes.OfLane,
-    nodes.OfLaneBelow,
+    nodes.OfLaneBelow, nodes.LookBack,
 ))  # fmt: skip
 
 

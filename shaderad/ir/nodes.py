@@ -240,6 +240,27 @@ class OfLaneBelow(Expr):
 
 
 @dataclass(frozen=True, kw_only=True)
+class LookBack(Expr):
+    """A look of a group at the parts before its own: the next part, and the bits of a total.
+
+    Stores `total`, that of part `goal`. If the next part is not `part`, or `goal` is not, the group
+    computes the total of the next part and looks again. Otherwise the second word is the total of
+    all parts before `part`. All threads of the group evaluate it. A pair of ints.
+    """
+
+    buffer: str
+    """A States array."""
+    first: Expr
+    """The number of its element for the first part of the row."""
+    part: Expr
+    goal: Expr
+    total: Expr
+    """An int or uint."""
+    is_by_wave: bool
+    """True if a wave of the group looks at many parts at once."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Call(Expr):
     """A call of a user function; `args` are its value arguments. Type `Void` only in `Evaluate`."""
 

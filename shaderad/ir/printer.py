@@ -176,6 +176,7 @@ _EXPRESSIONS: dict[type[ir.Expr], Callable[[Any], str]] = {
     ir.OfLane: lambda e: f"{expression_text(e.value)} of lane ^ {e.mask}",
     ir.OfLaneBelow: lambda e: f"{expression_text(e.value)} of lane - {e.distance}",
     ir.OfTeam: lambda e: f"{expression_text(e.value)} of lane {e.lane} of {e.size}",
+    ir.LookBack: lambda e: f"look back in {e.buffer}({_list((e.first, e.part, e.goal, e.total))})",
     ir.Call: lambda e: f"{e.function.name}({_list(e.args)})",
     ir.TextureCall: lambda e: f"{e.texture}.{e.read.value}({e.sampler}, {_list(e.args[2:])})",
     ir.ForwardDiff: lambda e: f"fwd_diff({e.function.name})({_list(e.args)})",

@@ -174,6 +174,7 @@ class Access(Enum):
     MAX = "Max"
     SCRATCH = "Scratch"  # of plans: all threads of the one workgroup write and read it
     GROUP = "Group"  # the same in group memory
+    STATES = "States"  # of plans: the states of the parts of rows, which groups exchange
     GREATEST = "Greatest"  # of our own kernels: pairs of words, of which the greatest stays
     LISTS = "Lists"  # of our own kernels: linked lists of numbers
 
@@ -184,7 +185,7 @@ class Access(Enum):
         return f"{article} `{self.value}` array"
 
 
-_OF_PLANS = (Access.SCRATCH, Access.GROUP)
+_OF_PLANS = (Access.SCRATCH, Access.GROUP, Access.STATES)
 OF_OUR_KERNELS = (Access.GREATEST, Access.LISTS)
 """The access modes of `language/own_arrays.py`."""
 ANNOTATED = tuple(a for a in Access if a not in (*_OF_PLANS, *OF_OUR_KERNELS))

@@ -239,6 +239,14 @@ class _Checker:
         rank = self.named_buffer(e, e.buffer).type.rank
         self.hold(0 <= e.axis < rank, e, f"`{e.buffer}` has {rank} axes")
 
+    def check_look_back(self, e: nodes.LookBack) -> None:
+        access = self.named_buffer(e, e.buffer).access
+        self.hold(access is Access.STATES, e, f"`{e.buffer}` holds no states")
+        for name, number in (("the first", e.first), ("the part", e.part), ("the goal", e.goal)):
+            self.equal(e, name, number.type, INT)
+        self.hold(e.total.type in (INT, UINT), e, "the total is no int")
+        self.equal(e, "the result", Vector(INT, 2), e.type)
+
     def check_call(self, e: nodes.Call) -> None:
         expected = [p.type for p in e.function.parameters]
         actual = [a.type for a in e.args]
@@ -349,6 +357,7 @@ _EXPRESSIONS: dict[type[Expr], _Check] = {
     nodes.OfTeam: lambda c, e: c.equal(e, "the value", e.value.type, e.type),
     nodes.OfLane: lambda c, e: c.equal(e, "the value", e.value.type, e.type),
     nodes.OfLaneBelow: lambda c, e: c.equal(e, "the value", e.value.type, e.type),
+    nodes.LookBack: _Checker.check_look_back,
     nodes.Call: _Checker.check_call,
     nodes.TextureCall: _Checker.check_call,
     nodes.ForwardDiff: _Checker.check_forward_diff,

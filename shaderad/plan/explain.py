@@ -12,6 +12,7 @@ from shaderad.ir.types import Access, byte_count
 from shaderad.plan.kernels import WIDTH
 from shaderad.plan.literals import literal_operands
 from shaderad.plan.nest.row_work import RowSharing
+from shaderad.plan.nest.scan_sharing import ScanSharing
 from shaderad.plan.nest.words import places_of, tiled_places, words_per_addend, words_text
 from shaderad.plan.reductions import operators_of
 from shaderad.plan.steps import (
@@ -184,7 +185,9 @@ class _Text:
         if not step.between:
             return f", {threads} per row{adjacent}"
         parts = self._size(step.between[0].shape[-1])
-        return f", {parts} parts per row, {threads} per part{adjacent}"
+        looks_back = isinstance(sharing, ScanSharing) and len(step.works) == 1
+        passes = " in one pass" if looks_back else ""
+        return f", {parts} parts per row{passes}, {threads} per part{adjacent}"
 
     def _name_inside(self, step: RunSort) -> None:
         """Gives the input and the output of the plan of a sort their names around it."""

@@ -99,6 +99,7 @@ class Capabilities:
             has_float_atomics=self.atomics == "native",
             lanes=self.subgroup_size,
             thread_limit=self.workgroup_threads_limit,
+            has_long_atomics="int64-atomics" in self.features,
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -176,6 +177,29 @@ def test_explain_says_how_threads_share_rows(parallel: sad.Device) -> None:
     graph = sad.graph(lambda x: sad.cumsum(x, axis=1))
     assert "over [4, 64], 8 threads per row" in graph.explain(drawn((4, 64)))
     assert "40,000], 10 parts per row, 256 threads per part" in graph.explain(drawn((2, 40_000)))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", [np.int32, np.uint32])
+def test_parts_of_ints_look_back_where_the_device_has_atomics_of_64_bits(
+    dtype: Any, parallel: sad.Device
+) -> None:
+    if "int64-atomics" not in parallel.capabilities.features:
+        pytest.skip("no atomics of 64 bits")
+
+    def passes(function: Any, x: Any, **changes: bool) -> int:
+        (step,) = steps_of(
+            function, x, shape=replace(parallel.capabilities.launch_shape, **changes)
+        )
+        return len(step.works)
+
+    x = np.arange(40_000).astype(dtype)
+    assert passes(sad.cumsum, x) == 1
+    assert passes(sad.cumsum, x, looks_back=False) == 3
+    assert passes(lambda x: sad.scan(sad.max, x), x) == 3
+    assert passes(sad.cumsum, x.astype(np.float32)) == 3
+    in_one = "10 parts per row in one pass, 256 threads per part"
+    assert in_one in sad.graph(sad.cumsum).explain(x)
 
 
 # -- values ---------------------------------------------------------------------------------

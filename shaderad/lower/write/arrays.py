@@ -322,7 +322,7 @@ class Arrays:
                     self.need_gradient(b.name, b.type.element, is_summed=is_summed[b.name])
             elif b.access in (Access.MIN, Access.MAX):
                 self._note_extreme(b)
-            elif b.access in OF_OUR_KERNELS:
+            elif b.access in (*OF_OUR_KERNELS, Access.STATES):
                 words = self._own_buffer(b.access)
                 self.need(Role.OUTPUT, b.name, b.type.element, words, fill_word=0)
             elif b.access is Access.SCRATCH:
@@ -359,9 +359,10 @@ class Arrays:
         return SlangBuffer.WORDS
 
     def _own_buffer(self, access: Access) -> str:
-        """The type of a Greatest or Lists array."""
+        """The type of a Greatest, Lists, or States array."""
         others = {b.access for b in self._module.kernel.buffers}.difference(OF_OUR_KERNELS)
-        assert others <= {Access.IN, Access.OUT}, "a second pass would add once more"
+        may_run_twice = access is not Access.STATES
+        assert not may_run_twice or others <= {Access.IN, Access.OUT}, "it would add once more"
         if access is Access.LISTS or self._module.runs_twice:
             return SlangBuffer.WORDS
         self._module.features.add("int64-atomics")

@@ -281,6 +281,13 @@ class ExpressionWriter:
             return f"groupTeamLane({e.size})"
         return self.in_team(f"teamLane({e.size})")
 
+    def look_back(self, e: nodes.LookBack) -> str:
+        tag = self.module.arrays.tag(e.buffer)
+        numbers = ", ".join(f"uint({self.text(n)})" for n in (e.first, e.part, e.goal))
+        lanes = "LookingWave" if e.is_by_wave else "LookingThread"
+        text = f"lookBack<{tag}, {lanes}>({numbers}, asuint({self.text(e.total)}))"
+        return self.in_team(text) if e.is_by_wave else text
+
     def in_team(self, text: str) -> str:
         """Notes that threads read values that other threads hold."""
         self.module.features.add("subgroups")
@@ -317,6 +324,7 @@ _PRIMARIES: dict[type[nodes.Expr], Callable[[ExpressionWriter, Any], str]] = {
     nodes.OfLane: lambda w, e: w.in_team(f"ofLane({w.text(e.value)}, {e.mask})"),
     nodes.OfLaneBelow: lambda w, e: w.in_team(f"ofLaneBelow({w.text(e.value)}, {e.distance})"),
     nodes.OfTeam: lambda w, e: w.in_team(f"ofTeam({w.text(e.value)}, {e.lane}, {e.size})"),
+    nodes.LookBack: ExpressionWriter.look_back,
     nodes.TextureCall: ExpressionWriter.filtered,
     nodes.Call: lambda w, e: f"{w.module.function(e.function)}({w.arguments(e.args)})",
     AlreadyRead: ExpressionWriter.already_read,

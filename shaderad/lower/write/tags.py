@@ -71,7 +71,7 @@ class Tags:
         if b.access in (Access.MIN, Access.MAX):
             self._write_extreme(piece, b)
             return
-        if b.access in OF_OUR_KERNELS:
+        if b.access in (*OF_OUR_KERNELS, Access.STATES):
             write_own_tag(piece, self._module, b, self._extent_lines(b))
             return
         for role in (Role.OUTPUT, Role.GRADIENT):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from shaderad.ir import composing as c
 from shaderad.ir import nodes, ops
-from shaderad.ir.nodes import Expr, If, Stmt
+from shaderad.ir.nodes import Assign, Expr, If, Stmt
 from shaderad.ir.types import INT, Struct, Vector
+from shaderad.plan.kernels import Writer
 
 
 def of_lane_below(value: Expr, distance: int) -> Expr:
@@ -30,6 +31,20 @@ def by_scalar(value: Expr, exchanged: Callable[[Expr], Expr]) -> Expr:
     if isinstance(t, Vector):
         return c.construct(t, [exchanged(c.component(value, k)) for k in range(t.count)])
     return exchanged(value)
+
+
+def scan_of_wave(
+    writer: Writer, combined: Callable[[Expr, Expr], Expr], own: nodes.Var, lane: Expr, wave: int
+) -> Iterator[Stmt]:
+    """Scans `own` of so many lanes: it becomes what they have up to `lane`."""
+    distance = 1
+    while distance < wave:
+        other = writer.local(f"{own.name}_{distance}", own.type)
+        yield Assign(name=other.name, value=of_lane_below(own, distance))
+        joined = Assign(name=own.name, value=combined(other, own))
+        has_other = c.apply(ops.GE, lane, c.whole(distance))
+        yield If(condition=has_other, then=(joined,), otherwise=())
+        distance *= 2
 
 
 def thread_of(size: int) -> Expr:

@@ -31,12 +31,14 @@ class ScanChoices:
         if not all(map(self.limits.value, step.shape)):
             return Decision((-1,), lambda: CopyValues((), step.writes))
         choice = self._shared(scans) or self._choice(scans(self.limits.shape_alone))
-        numbers = (-4, *choice.sharing.numbers, bits(choice.chosen), *choice.of_totals)
+        numbers = (-4, *choice.sharing.numbers, bits(choice.chosen), *choice.of_parts)
         return Decision(numbers, lambda: RunRows(step, choice.sharing, *choice.make()))
 
     def _shared(self, scans_of: ScansOf) -> ScanChoice | None:
         """The kernels whose threads share rows, if they can."""
-        scans = scans_of(self.limits.shape)
+        # The words of another window may not be bound.
+        looks_back = self.limits.shape.looks_back and not self.limits.is_windowed
+        scans = scans_of(replace(self.limits.shape, looks_back=looks_back))
         if not self.limits.is_together or is_large(scans.total):
             return None
         choice = self._choice(scans)

@@ -28,7 +28,8 @@ class ScanWork:
         reads: The values in memory that the kernel reads, besides `start`.
         part_count: The parts of a row.
         tiles: The tiles of a part, or of a row.
-        start: The scan of the totals of parts; `None` if the kernel takes whole rows.
+        start: The scan of the totals of parts, if another kernel left it.
+        states: The states of parts, by which groups scan in one pass, if they do.
         is_mirrored: True if results at an index follow from the scan at the mirrored one.
     """
 
@@ -40,7 +41,13 @@ class ScanWork:
     part_count: Size = 1
     tiles: Size = 1
     start: Value | None = None
+    states: Value | None = None
     is_mirrored: bool = False
+
+    @property
+    def is_of_parts(self) -> bool:
+        """True if the kernel scans parts of rows, with what comes before them."""
+        return self.start is not None or self.states is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,13 +11,15 @@ from shaderad.ir.nodes import Assign, Expr, For, If, Stmt, Store
 from shaderad.ir.sizes import Size
 from shaderad.ir.types import BOOL, INT, Access, Type
 from shaderad.plan.kernels import PlanKernel, number_writer
-from shaderad.plan.nest.exchange import each, of_lane_below, of_last_lane, thread_of
+from shaderad.plan.nest.exchange import each, of_lane_below, of_last_lane, scan_of_wave, thread_of
+from shaderad.plan.nest.look_back import GOAL, STATES, scans_until_known
 from shaderad.plan.nest.memory import SharedArray, shared_array
 from shaderad.plan.nest.scan_sharing import Level, ScanSharing, ScanWork
-from shaderad.plan.nest.statements import counted, guarded
+from shaderad.plan.nest.statements import appended, counted, guarded
 from shaderad.plan.nest.vectors import ThreadElements, stores_of
 from shaderad.plan.positions import Indices, Position, add, constant, number, times
 from shaderad.plan.reductions import combined_by
+from shaderad.plan.statements import Written
 
 
 class ScanWriter:
@@ -42,7 +44,10 @@ class ScanWriter:
         self._writer = writer = number_writer(shape, lambda v: v in available)
         row, *own_part, self._lane = writer.own
         self._row = Position() if self._rows == 1 else row
-        (self._part,) = own_part or [Position()]
+        (self._own_part,) = own_part or [Position()]
+        self._part = self._own_part
+        if work.states is not None:
+            self._part = writer.positions.of(self._int(GOAL))
         self._steps = [writer.positions.of(self._int(f"step{r}")) for r in range(sharing.depth)]
         """The number of the elements that a lane takes in each step, among all of the row."""
         self._own = [(r, k) for r in range(sharing.depth) for k in range(sharing.width)]
@@ -127,6 +132,8 @@ class ScanWriter:
         """
         body = self._body(fits)
         outputs = [(f"y{k}", v, Access.OUT) for k, v in enumerate(self._work.results)]
+        if self._work.states is not None:
+            outputs.append((STATES, self._work.states, Access.STATES))
         return self._writer.finish(name, body, outputs)
 
     def totals(self, name: str, totals: Value, fits: Collection[tuple[Size, ...]]) -> PlanKernel:
@@ -140,7 +147,9 @@ class ScanWriter:
     def _body(self, fits: Collection[tuple[Size, ...]]) -> list[Stmt]:
         positions, tile = self._writer.positions, self._int("tile")
         body = [*self._begin()]
-        if self._sharing.is_repeated:
+        if self._work.states is not None:
+            body += self._by_look_back(fits)
+        elif self._sharing.is_repeated:
             stop = positions.size(self._work.tiles)
             body.append(counted(tile, c.whole(0), stop, [*self._of_tile(positions.of(tile), fits)]))
         else:
@@ -159,24 +168,50 @@ class ScanWriter:
         yield Assign(name=self._start.name, value=load)
 
     def _of_tile(self, tile: Position, fits: Collection[tuple[Size, ...]]) -> Iterator[Stmt]:
-        yield from self._place(tile)
-        written = self.elements.written([extents in fits for extents in self.elements.loads])
-        count = len(self._own)
-        end = max(written.ends[:count])
-        yield from written.body[:end]
-        yield from self._scan_own(written.values[:count])
-        total = self._writer.local("total", self._total)
-        yield from self._scan_steps(total)
-        levels = [*self._sharing.levels()]
-        yield from self._scan_group(total, levels)
+        written = self._elements_in(fits)
+        yield from self._scan_tile(tile, written)
         if self._work.results:
-            yield from self._before_wave(tile, levels)
-            yield from self._finish_scans()
-            yield from written.body[end:]
-            yield from self._stores(written.values[count:])
-        yield from self._append(self._carry, total, self._has_carry(tile))
+            yield from self._finish_tile(tile, written)
+        yield from self._append(self._carry, self._tile_total, self._has_carry(tile))
         if self._sharing.is_repeated and self._sharing.slots:
             yield nodes.Barrier()
+
+    def _by_look_back(self, fits: Collection[tuple[Size, ...]]) -> Iterator[Stmt]:
+        """Scans the part, and before it those whose totals are missing."""
+        positions, written = self._writer.positions, self._elements_in(fits)
+        first, part = times(self._row, self._work.part_count), positions.expr(self._own_part)
+        scan, by_wave = self._scan_tile(Position(), written), self._sharing.team.wave > 1
+        loop, before = scans_until_known(
+            self._writer, positions.expr(first), part, self._tile_total, scan, is_by_wave=by_wave
+        )
+        yield from loop
+        yield Assign(name=self._start.name, value=before)
+        yield from self._finish_tile(Position(), written)
+
+    def _elements_in(self, fits: Collection[tuple[Size, ...]]) -> Written:
+        """The elements of a tile, and what is stored for them."""
+        return self.elements.written([extents in fits for extents in self.elements.loads])
+
+    @property
+    def _tile_total(self) -> nodes.Var:
+        return self._writer.local("total", self._total)
+
+    def _scan_tile(self, tile: Position, written: Written) -> Iterator[Stmt]:
+        """Scans the elements of each wave, and then its total in the tile."""
+        yield from self._place(tile)
+        count = len(self._own)
+        yield from written.body[: max(written.ends[:count])]
+        yield from self._scan_own(written.values[:count])
+        yield from self._scan_steps(self._tile_total)
+        yield from self._scan_group(self._tile_total, [*self._sharing.levels()])
+
+    def _finish_tile(self, tile: Position, written: Written) -> Iterator[Stmt]:
+        """Lets what comes before the waves come before their elements, and stores results."""
+        count = len(self._own)
+        yield from self._before_wave(tile, [*self._sharing.levels()])
+        yield from self._finish_scans()
+        yield from written.body[max(written.ends[:count]) :]
+        yield from self._stores(written.values[count:])
 
     def _place(self, tile: Position) -> Iterator[Stmt]:
         """Computes where the steps of a lane are in their row; the last ones in place of beyond."""
@@ -187,7 +222,7 @@ class ScanWriter:
             own_wave, lane = positions.divided(self._lane, wave)
             lane = lane if wave > 1 else Position()
         tiles = add(times(self._part, self._work.tiles), tile)
-        scanned = tile if self._work.start is None else tiles
+        scanned = tiles if self._work.is_of_parts else tile
         place = positions.expr(add(times(scanned, threads.lanes), self._lane))
         yield Assign(name=self._place_in_scan.name, value=place)
         waves = add(times(tiles, threads.lanes // wave), own_wave)
@@ -205,7 +240,7 @@ class ScanWriter:
 
     def _has_before(self, threads: int) -> Expr:
         """True if elements come before those of the lane's team of so many threads."""
-        is_one_tile = self._work.start is None and not self._sharing.is_repeated
+        is_one_tile = not self._work.is_of_parts and not self._sharing.is_repeated
         if is_one_tile and threads == self._sharing.team.lanes:
             return c.truth(BOOL, False)
         return c.apply(ops.GE, self._place_in_scan, c.whole(threads))
@@ -227,13 +262,7 @@ class ScanWriter:
 
     def _append(self, total: nodes.Var, value: Expr, has_total: Expr) -> Iterator[Stmt]:
         """Lets `value` come after `total`, or be the total if there is none."""
-        both = Assign(name=total.name, value=self._combined(total, value))
-        alone = Assign(name=total.name, value=value)
-        holds = c.number_of(has_total)
-        if holds is None:
-            yield If(condition=has_total, then=(both,), otherwise=(alone,))
-        else:
-            yield both if holds else alone
+        return appended(self._combined, total, value, has_total)
 
     def _scan_own(self, values: Sequence[Expr]) -> Iterator[Stmt]:
         """Scans the elements of each step in their lane."""
@@ -250,7 +279,7 @@ class ScanWriter:
         for r in range(self._sharing.depth):
             own, before = self._writer.local(f"own{r}", self._total), self._before(r)
             yield Assign(name=own.name, value=self._scan(r, last))
-            yield from self._scan_wave(own, lane)
+            yield from scan_of_wave(self._writer, self._combined, own, lane, wave)
             whole = of_last_lane(own, wave) if wave > 1 else own
             if r and self._work.results:
                 yield Assign(name=before.name, value=total)
@@ -261,16 +290,6 @@ class ScanWriter:
                 yield from guarded(_is_later(lane), append)
             yield from self._append(total, whole, c.truth(BOOL, r > 0))
 
-    def _scan_wave(self, own: nodes.Var, lane: Expr) -> Iterator[Stmt]:
-        distance = 1
-        while distance < self._sharing.team.wave:
-            other = self._writer.local(f"{own.name}_{distance}", self._total)
-            yield Assign(name=other.name, value=of_lane_below(own, distance))
-            joined = Assign(name=own.name, value=self._combined(other, own))
-            has_other = c.apply(ops.GE, lane, c.whole(distance))
-            yield from guarded(has_other, [joined])
-            distance *= 2
-
     def _has_carry(self, tile: Position) -> Expr:
         """True if elements of the same part or row come before a tile."""
         if not self._sharing.is_repeated:
@@ -280,7 +299,7 @@ class ScanWriter:
     def _before_tile(self, tile: Position) -> Iterator[Stmt]:
         """Lets what comes before the part come before what comes before the tile in it."""
         before, carry = self._wave_before, self._carry
-        if self._work.start is None:
+        if not self._work.is_of_parts:
             yield Assign(name=before.name, value=carry)
             return
         yield Assign(name=before.name, value=self._start)

@@ -5,7 +5,9 @@ it, in some steps: in each of them lanes are adjacent, and a lane has four eleme
 allow it. Lanes scan their own elements, then their totals are scanned: across the wave, then in
 group memory. What comes before a tile is carried to it. A long row is cut into parts of whole
 tiles, for which there are three kernels: the totals of parts, the scan of these totals, and the
-scans of parts. So a long row is read twice and stored once.
+scans of parts. So a long row is read twice and stored once. Where parts look back, one kernel
+does all of that, and reads it once: see shaders/look_back.slang. This needs totals of one word that
+do not depend on the order, such as those of ints.
 
 Threads past the end of a row take its last elements again. As order is kept, no element that is
 stored depends on them, so operators need no neutral element. Sizes and the launch shape decide the
@@ -20,11 +22,11 @@ from functools import cache, cached_property, partial
 from itertools import compress
 
 from shaderad.compiler.launch_shapes import LaunchShape
-from shaderad.ir import arrays, sizes
+from shaderad.ir import arrays, ops, sizes
 from shaderad.ir.arrays import ArrayType, Value
 from shaderad.ir.costs import cost_of_operator
 from shaderad.ir.sizes import Size
-from shaderad.ir.types import Type, byte_count
+from shaderad.ir.types import INT, UINT, Type, Vector, byte_count
 from shaderad.plan.kernels import WIDTH, PlanKernel
 from shaderad.plan.nest.row_work import BLOCK, FEWEST_LOADS
 from shaderad.plan.nest.scan_sharing import ScanSharing, ScanWork, scanning_team
@@ -35,6 +37,8 @@ from shaderad.plan.nest.vectors import COST_LIMIT
 _HELD_BYTES = 64
 """The elements that a thread holds at a time."""
 _MOST_STEPS = 4
+_LOOKED_BACK = 2
+"""Words of group memory with what a group learns from others."""
 _COMBINED_LIMIT = 24
 """The cost of an operator, in additions, beyond which its code is written for one element."""
 
@@ -71,6 +75,7 @@ class Scans:
         self._shape = shape
         self.whole = cache(self._whole)
         self.cut = cache(self._cut)
+        self.looking_back = cache(self._looking_back)
 
     @property
     def total(self) -> Type:
@@ -120,10 +125,22 @@ class Scans:
         if parts == 1 or length <= self.longest_whole:
             own = self.sharing(length, width)
             return ScanChoice(own, own.slots, flags, (), partial(self.whole, own, *flags))
+        if self._looks_back:
+            own = self.sharing_of_parts(width, is_repeated=False)
+            make = partial(self.looking_back, own, *flags)
+            return ScanChoice(own, own.slots + _LOOKED_BACK, flags, (_LOOKED_BACK,), make)
         own = self.sharing_of_parts(width, is_repeated=tiles > 1)
         last = self.sharing(parts, 1)
         slots, make = max(own.slots, last.slots), partial(self.cut, own, last, *flags)
         return ScanChoice(own, slots, flags, last.numbers, make)
+
+    @property
+    def _looks_back(self) -> bool:
+        """True if rows in parts are scanned in one pass."""
+        has_word = self.node.op == ops.ADD and self.total in (INT, UINT)
+        team = self.sharing_of_parts(1, is_repeated=False).team
+        has_groups = team.lanes == team.workgroup > team.wave
+        return self._shape.looks_back and has_word and has_groups and not self._is_long
 
     def sharing(self, length: int | None, width: int) -> ScanSharing:
         """The sharing for rows of `length` elements, of which a lane takes `width` at a time.
@@ -196,6 +213,14 @@ class Scans:
         )
         return works, (totals, before)
 
+    def _looking_back(self, own: ScanSharing, *chosen: bool) -> ScanKernels:
+        """The kernel of rows in parts that look back, with those of `loads` that are chosen."""
+        part_count = sizes.divide_up(self.x.shape[-1], own.tile)
+        states = Value(ArrayType(Vector(UINT, 2), (self._row_count, part_count)))
+        work = replace(self._work(), part_count=part_count, states=states)
+        kernel = ScanWriter(work, own).scan(f"{self._name}_scan", self._fits(chosen))
+        return (kernel,), (states,)
+
 
 @dataclass(frozen=True, slots=True)
 class ScanChoice:
@@ -205,12 +230,12 @@ class ScanChoice:
         sharing: How threads share rows or parts.
         slots: Totals in group memory.
         chosen: Flags for `Scans.loads`; none if threads take one element at a time.
-        of_totals: Numbers of the sharing of the totals of parts, if there are any.
+        of_parts: Numbers that tell how parts learn what is before them, if there are any.
         make: Writes the kernels.
     """
 
     sharing: ScanSharing
     slots: int
     chosen: tuple[bool, ...]
-    of_totals: tuple[int, ...]
+    of_parts: tuple[int, ...]
     make: Callable[[], ScanKernels]

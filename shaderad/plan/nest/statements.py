@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from shaderad.ir import composing as c
 from shaderad.ir import nodes, ops
@@ -41,6 +41,18 @@ def added_in_turn(
         yield from statements
         if k >= 0:
             yield plus(sums[k // count], value)
+
+
+def appended(
+    combined: Callable[[Expr, Expr], Expr], total: nodes.Var, value: Expr, has_total: Expr
+) -> Iterator[Stmt]:
+    """Lets `value` come after `total`, or be the total if there is none."""
+    both, alone = assigned(total, combined(total, value)), assigned(total, value)
+    holds = c.number_of(has_total)
+    if holds is None:
+        yield If(condition=has_total, then=(both,), otherwise=(alone,))
+    else:
+        yield both if holds else alone
 
 
 def guarded(condition: Expr | None, body: Iterable[Stmt]) -> Sequence[Stmt]:
